@@ -6,7 +6,6 @@ import functools
 import gc
 import html.parser
 import itertools
-import json
 import re
 import shutil
 import subprocess
@@ -24,7 +23,7 @@ import pytest
 import tinynode as tn
 from tinynode import functions, nn
 from tinynode.show import graph, pixels
-from tinynode.show.graphs import dot, drawing, layout_order
+from tinynode.show.graphs import layout_order
 from tinynode.show.graphs.diagram import Diagram
 from tinynode.show.graphs.diagram_data import DiagramEdge, DiagramNode, group_name
 from tinynode.show.graphs.folding import Run, find_runs, fold_repeats
@@ -962,19 +961,6 @@ def test_labels_of_very_long_arrows() -> None:
         assert not met.all(2).any(), "it runs through a box or a label"
 
 
-def test_graphviz_is_not_asked_for_places_of_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(diagram: Diagram) -> None:
-        raise AssertionError("graphviz is asked for a picture with labels")
-
-    monkeypatch.setattr(drawing, "LARGE", 1)
-    monkeypatch.setattr(drawing, "layout_by_graphviz", refuse)
-    diagram = by_hand()
-    with pytest.raises(AssertionError):
-        diagram.to_svg()
-    diagram.edges[0].label = "g"
-    assert texts_beside(ET.fromstring(diagram.to_svg()))
-
-
 # --- a Diagram by hand ---------------------------------------------------------------------------
 
 
@@ -1267,81 +1253,13 @@ def test_files_that_cannot_be_written(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-# --- graphviz for large diagrams -----------------------------------------------------------------
-
-
-def large() -> Diagram:
-    return graph(chain(120, functions.sin), limit=None, fold=False)
-
-
-@pytest.mark.skipif(shutil.which("dot") is None, reason="graphviz's program dot is not here")
-@pytest.mark.parametrize("direction", ["down", "right"])
-def test_graphviz_places_a_large_diagram(direction: str) -> None:
-    model = Model(16)
-    h = model(data(3, 4))
-    diagram = graph(h, model=model, limit=None, direction=direction)
-    places = dot.layout_by_graphviz(diagram)
-    assert places is not None and places.is_bezier and len(diagram.nodes) > drawing.LARGE
-    assert_no_overlap(places)
-    assert {area.name for area in places.groups} >= {"blocks[3].query", "head"}
-    assert [(s, t) for s, t, _ in places.edges] == [(e.source, e.target) for e in diagram.edges]
-    for source, _, points in places.edges:
-        x, y, w, h = places.position[source]
-        assert abs(points[0][0] - x) <= w / 2 + 2 and abs(points[0][1] - y) <= h / 2 + 2
-    ET.fromstring(diagram.to_svg())
-
-
-ANSWER = {
-    "bb": "0,0,100,200",
-    "objects": [
-        {"name": "cluster_0", "bb": "10,10,60,60", "label": "a.b"},
-        {"name": "v0", "pos": "50,180"},
-        {"name": "f0", "pos": "50,20"},
-    ],
-    "edges": [{"tail": 1, "head": 2, "pos": "50,160 50,120 50,80 50,40"}],
-}
-
-
-@pytest.mark.parametrize("answer", [json.dumps(ANSWER), "", "{}", "[]", None])
-def test_what_graphviz_answers_is_used_or_left(
-    answer: str | None, monkeypatch: pytest.MonkeyPatch
+def test_a_large_diagram_is_laid_out_without_another_program(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[str] = []
-
-    def run(command: list[str], **options: Any) -> Any:
-        asked.append(options["input"])
-        if answer is None:
-            raise subprocess.TimeoutExpired(command, 1.0)
-        return subprocess.CompletedProcess(command, 0, answer, "")
-
-    monkeypatch.setattr(shutil, "which", lambda name: "/somewhere/dot")
-    monkeypatch.setattr(subprocess, "run", run)
-    diagram = Diagram(EVIL)
-    x = diagram.variable(EVIL)
-    diagram.function(EVIL, inputs=[x])
-    places = dot.layout_by_graphviz(diagram)
-    assert "script" not in asked[0], "graphviz sees no text of ours"
-    if answer == json.dumps(ANSWER):
-        assert places is not None and places.position["v0"][:2] == (50, 20)
-        assert places.edges == [("v0", "f0", [(50, 40), (50, 80), (50, 120), (50, 160)])]
-        assert places.groups[0].label == "b" and places.groups[0].points[0] == (60, 140)
-        monkeypatch.setattr(drawing, "LARGE", 1)
-        drawn = ET.fromstring(diagram.to_svg())
-        (curve,) = [d for one in drawn.iter(f"{SVG}path") if "C" in (d := one.get("d", ""))]
-        numbers = [float(number) for number in re.findall(r"[\d.]+", curve)]
-        assert [y - numbers[1] for y in numbers[1::2]] == [0, 40, 80, 120]
-        assert len(set(numbers[::2])) == 1
-    else:
-        assert places is None
-
-
-def test_a_large_diagram_without_graphviz(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(shutil, "which", lambda name: asked.append(name))
-    ET.fromstring(large().to_svg())
-    assert asked == ["dot"]
-    by_hand().to_svg()
-    assert asked == ["dot"], "a small one is laid out here"
+    monkeypatch.setattr(subprocess, "run", None)
+    diagram = graph(chain(120, functions.sin), limit=None, fold=False)
+    assert len(diagram.nodes) > 200
+    ET.fromstring(diagram.to_svg())
 
 
 def test_fold_repeats_leaves_a_graph_without_repeats_as_it_is() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tinynode.commands.step import film_of_script
-from tinynode_course import pages, sources
+from tinynode_course import sources
 from tinynode_course.sources import Step
 from tools import docs_pages, source_pages
 
@@ -113,29 +113,6 @@ def test_the_menu_names_every_step() -> None:
     menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for step in sources.steps():
         assert f'- "{step.title}": tutorials/{step.path.stem}.md\n' in menu
-
-
-@pytest.mark.slow
-def test_the_site_is_the_same_with_and_without_graphviz(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No picture of a graph is so large that the program `dot` is asked for a layout."""
-    asked = tmp_path / "asked"
-    dot = tmp_path / "bin" / "dot"
-    dot.parent.mkdir()
-    dot.write_text(f"#!/bin/sh\ntouch {asked}\nexit 1\n")
-    dot.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{dot.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(pages, "film_of", without_film)
-    programs = docs_pages.programs()
-    chosen = [p for p in programs if "show.graph(" in docs_pages.source(p).read_text()]
-    docs_pages.update(tmp_path / "cache", chosen)
-    assert not asked.exists()
-    made = [json.loads(path.read_text()) for path in (tmp_path / "cache").glob("*.json")]
-    names = {name for one in made for name in one["files"]}
-    steps = [program for program in chosen if not isinstance(program, Path)]
-    assert len(steps) > 10
-    assert {f"tutorials/{step.path.stem}.md" for step in steps} < names
 
 
 def without_film(step: Step) -> str:

@@ -137,9 +137,7 @@ class Diagram(DiagramData):
     def to_svg(self) -> str:
         """The picture as SVG, for light and dark pages.
 
-        A leaf with distant uses has further boxes. The layout is tinynode's own. An installed
-        graphviz (program ``dot``) does the layout of a diagram with more than 200 nodes and no
-        labels at arrows.
+        A leaf with distant uses has further boxes.
 
         Raises:
             ValueError: the edges form a cycle, or lead to a missing node.

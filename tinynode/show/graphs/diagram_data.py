@@ -6,6 +6,7 @@ file has no imports from tinynode, so writers and layout can import it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 KINDS = ("variable", "function", "fold")
@@ -96,3 +97,27 @@ def group_path(group: str | None) -> tuple[str, ...]:
         return ()
     words = group.split(".")
     return tuple(".".join(words[: i + 1]) for i in range(len(words)))
+
+
+def nested(nodes: Sequence[DiagramNode]) -> Iterator[tuple[int, DiagramNode | str | None]]:
+    """The nodes in their groups, for languages with brackets.
+
+    Yields the number of groups around a part, and the part: the name of a group that begins, a
+    node, or None for the end of a group.
+    """
+    opened: tuple[str, ...] = ()
+    for node in sorted(nodes, key=_group_key):
+        wanted = group_path(node.group)
+        while opened != wanted[: len(opened)]:
+            opened = opened[:-1]
+            yield len(opened), None
+        for name in wanted[len(opened) :]:
+            yield len(opened), name
+            opened = (*opened, name)
+        yield len(opened), node
+    for depth in reversed(range(len(opened))):
+        yield depth, None
+
+
+def _group_key(node: DiagramNode) -> tuple[str, ...]:
+    return group_path(node.group)

@@ -11,16 +11,12 @@ from dataclasses import replace
 
 from tinynode.show.graphs import boxes
 from tinynode.show.graphs.diagram_data import DiagramData, DiagramEdge, DiagramNode
-from tinynode.show.graphs.dot import layout_by_graphviz
 from tinynode.show.graphs.layout import layout
 from tinynode.show.graphs.layout_pixels import CentredBox, GroupArea, Layout, Point
 from tinynode.show.graphs.repeats import with_repeats
 from tinynode.show.graphs.sizes import short_label
 from tinynode.show.shapes import Box, Drawing, Group, Path, Shape, Text, placed
 from tinynode.show.texts import FACT_WIDTH, LABEL_WIDTH, cut, one_line, text_columns
-
-LARGE = 200
-"""Above this number of nodes, graphviz does the layout if it is installed."""
 
 _LINE = 14.0
 _MEANINGS = (
@@ -37,7 +33,7 @@ _MEANINGS = (
 def drawing(diagram: DiagramData) -> Drawing:
     """The picture with its title, legend and background."""
     nodes, edges = with_repeats(diagram.nodes, diagram.edges)
-    geometry = _geometry(DiagramData(nodes=nodes, edges=edges, direction=diagram.direction))
+    geometry = layout(nodes, edges, diagram.direction)
     head = cut(one_line(diagram.title), 100)  # the width of a page
     feet = [*map(one_line, diagram.notes), *_legend(nodes)]
     top = 24.0 if head else 0.0
@@ -54,14 +50,6 @@ def drawing(diagram: DiagramData) -> Drawing:
         shapes.append(Text(16, y, text, 10, "quiet", is_mono=True))
     title = diagram.title or "graph"
     return Drawing(width, height, tuple(shapes), title, _description(diagram))
-
-
-def _geometry(diagram: DiagramData) -> Layout:
-    """The layout by graphviz for large diagrams without labels at arrows, else our own."""
-    found = None
-    if len(diagram.nodes) > LARGE and not any(edge.label for edge in diagram.edges):
-        found = layout_by_graphviz(diagram)
-    return found or layout(diagram.nodes, diagram.edges, diagram.direction)
 
 
 def _graph(nodes: list[DiagramNode], edges: list[DiagramEdge], geometry: Layout) -> list[Shape]:
@@ -141,9 +129,5 @@ def _arrow(edge: DiagramEdge, points: list[Point], geometry: Layout) -> list[Sha
     """A smooth line, and a triangle at its end."""
     is_backward = edge.phase == "backward"
     colour, dash = ("backward", boxes.DASHED) if is_backward else ("quiet", ())
-    if geometry.is_bezier:
-        curves = zip(points[1::3], points[2::3], points[3::3], strict=True)
-        path: boxes.Points = (points[0], *((*a, *b, *c) for a, b, c in curves))
-    else:
-        path = boxes.curve(points, geometry.direction == "down")
+    path = boxes.curve(points, geometry.direction == "down")
     return [Path(path, stroke=colour, line=1.3, dash=dash), boxes.head(path, colour)]

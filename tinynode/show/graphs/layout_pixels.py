@@ -48,7 +48,6 @@ class Layout:
         height: of the whole picture.
         groups: outlines of groups, outer before inner; a group has one for each of its parts.
         direction: ``"down"`` or ``"right"``.
-        is_bezier: True if the points are those of cubic Bezier curves, as graphviz gives them.
         labels: for the number of each edge with a label, the label's centre, width and height.
             The label is right of the arrow, or above it in the direction ``"right"``.
     """
@@ -59,7 +58,6 @@ class Layout:
     height: float = 0.0
     groups: list[GroupArea] = field(default_factory=list)
     direction: str = "down"
-    is_bezier: bool = False
     labels: dict[int, CentredBox] = field(default_factory=dict)
 
 

@@ -7,7 +7,9 @@ page's colours, light or dark.
 
 from __future__ import annotations
 
-from tinynode.show.graphs.diagram_data import DiagramData, DiagramNode, group_path
+import itertools
+
+from tinynode.show.graphs.diagram_data import DiagramData, DiagramNode, nested
 from tinynode.show.graphs.sizes import short_label
 from tinynode.show.palette import EITHER
 from tinynode.show.texts import one_line
@@ -46,26 +48,16 @@ def to_mermaid(diagram: DiagramData) -> str:
 def _nodes(diagram: DiagramData) -> list[str]:
     """A line for each node; a group is a subgraph of the group around it."""
     lines: list[str] = []
-    opened: tuple[str, ...] = ()
-    numbers: dict[str, int] = {}
-    for node in sorted(diagram.nodes, key=_group_key):
-        wanted = group_path(node.group)
-        while opened != wanted[: len(opened)]:
-            lines.append(f"{_INDENT * len(opened)}end")
-            opened = opened[:-1]
-        for name in wanted[len(opened) :]:
-            opened = (*opened, name)
-            number = numbers.setdefault(name, len(numbers))
-            lines.append(f'{_INDENT * len(opened)}subgraph g{number}["{_text(name)}"]')
-        lines.append(_INDENT * (len(opened) + 1) + _node(node))
-    while opened:
-        lines.append(f"{_INDENT * len(opened)}end")
-        opened = opened[:-1]
+    numbers = itertools.count()
+    for depth, part in nested(diagram.nodes):
+        if part is None:
+            text = "end"
+        elif isinstance(part, DiagramNode):
+            text = _node(part)
+        else:
+            text = f'subgraph g{next(numbers)}["{_text(part)}"]'
+        lines.append(_INDENT * (depth + 1) + text)
     return lines
-
-
-def _group_key(node: DiagramNode) -> tuple[str, ...]:
-    return group_path(node.group)
 
 
 def _node(node: DiagramNode) -> str:

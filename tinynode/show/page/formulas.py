@@ -13,74 +13,25 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-PREFIXES = frozenset(
-    [
-        "sin",
-        "cos",
-        "tan",
-        "arcsin",
-        "arccos",
-        "arctan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "arsinh",
-        "arcosh",
-        "artanh",
-        "ln",
-        "exp",
-        "sqrt",
-        "mean",
-        "det",
-        "sign",
-    ]
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+PREFIXES = _words(
+    "sin cos tan arcsin arccos arctan sinh cosh tanh arsinh arcosh artanh ln exp sqrt mean det "
+    "sign"
 )
 """Functions with an argument without parentheses."""
 
-CONSTANTS = frozenset(
-    [
-        "pi",
-        "alpha",
-        "scale",
-        "slope",
-        "eps",
-        "delta",
-        "low",
-        "high",
-        "smoothing",
-        "classes",
-        "label",
-        "gx",
-        "gy",
-        "gw",
-        "kh",
-        "kw",
-        "index",
-        "indices",
-    ]
+CONSTANTS = _words(
+    "pi alpha scale slope eps delta low high smoothing classes label gx gy gw kh kw index indices"
 )
 """Names of several letters without a declaration."""
 
-ENDS = frozenset(
-    [
-        "with",
-        "without",
-        "over",
-        "along",
-        "for",
-        "in",
-        "on",
-        "off",
-        "at",
-        "everywhere",
-        "repeated",
-        "cast",
-        "reversed",
-        "moved",
-        "added",
-        "to",
-        "between",
-    ]
+ENDS = _words(
+    "with without over along for in on off at everywhere repeated cast reversed moved added to "
+    "between"
 )
 """Words of prose after a formula."""
 
