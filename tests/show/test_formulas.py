@@ -15,7 +15,7 @@ import pytest
 import tinynode as tn
 from tinynode import functions
 from tinynode.core.function_node import FunctionNode
-from tinynode.show.page.formula_views import describe, mathml, tokens
+from tinynode.show.page.classes import describe, mathml, tokens
 from tinynode.show.page.formulas import Formula, Term, declared, read
 
 MULTIPLY = """z = x * y, elementwise, with broadcasting.

@@ -40,8 +40,9 @@ from tinynode.core.hooks import thread_state
 from tinynode.show import Film
 from tinynode.show.films import recorder
 from tinynode.show.films.recorder import record
-from tinynode.show.films.sources import AROUND, WHOLE_FILE, Files, describe_class
+from tinynode.show.films.sources import AROUND, WHOLE_FILE, Files
 from tinynode.show.films.values import CELLS, Values
+from tinynode.show.page.classes import describe_class
 
 F = tn.functions
 

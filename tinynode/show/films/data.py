@@ -18,11 +18,12 @@ from tinynode.show.films.iterations import Segment, segments_of, values_of
 from tinynode.show.films.names import SourceNames
 from tinynode.show.films.nodes import GONE, MAX_PICTURE, FilmNode, Recording, Step
 from tinynode.show.films.questions import film_questions
-from tinynode.show.films.sources import Files, describe_class
+from tinynode.show.films.sources import Files
 from tinynode.show.graphs.diagram_data import DiagramEdge, DiagramNode, group_name
 from tinynode.show.graphs.grouping import spread_groups
 from tinynode.show.graphs.layout import layout
 from tinynode.show.graphs.repeats import with_repeats
+from tinynode.show.page.classes import describe_class
 from tinynode.show.texts import NUMBER_WIDTH
 
 MOST_NUMBERS = 6
@@ -254,21 +255,10 @@ def _boxes_and_arrows(
 def _node(
     box: DiagramNode, born: int, x: float, y: float, width: float, height: float
 ) -> dict[str, Any]:
-    return {
-        "id": box.id,
-        "of": box.repeats,
-        "kind": box.kind,
-        "label": box.label,
-        "facts": list(box.facts),
-        "rank": box.rank,
-        "phase": box.phase,
-        "group": box.group,
-        "x": round(x, 1),
-        "y": round(y, 1),
-        "w": round(width, 1),
-        "h": round(height, 1),
-        "born": born,
-    }
+    told = {key: getattr(box, key) for key in ("id", "kind", "label", "rank", "phase", "group")}
+    place = {"x": x, "y": y, "w": width, "h": height}
+    told |= {key: round(number, 1) for key, number in place.items()}
+    return told | {"of": box.repeats, "facts": list(box.facts), "born": born}
 
 
 def _cleared(film: Recording, picture: Picture) -> list[list[str]]:

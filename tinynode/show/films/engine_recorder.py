@@ -327,15 +327,8 @@ class EngineRecorder:
         self, kind: str, places: Any, shown: FilmNode | None = None,
         function: Any = None, depth: int = 0,
     ) -> Step:  # fmt: skip
-        key = None if function is None else self.film.class_key(type(function))
-        lists = ("inputs", "outputs", "grad_outputs", "grad_inputs", "retained", "queue", "ran")
-        step: Step = {name: [] for name in lists}
-        step["class"] = key
-        step.update(kind=kind, function=None if shown is None else shown.id, places=places)
-        step.update(freed=[], queued=0, table={"set": [], "removed": []})
-        step.update(cleared=self._cleared, updates=[], watched=None, in_graph=False)
-        step.update(seconds=None, depth=depth)
-        self._cleared = []
+        step = self.film.new_step(kind, places, shown, function, depth)
+        step["cleared"], self._cleared = self._cleared, []
         return step
 
     def _add(self, step: Step) -> None:

@@ -31,6 +31,8 @@ from typing import Any, Unpack
 from tinynode.show.films import text as film_text
 from tinynode.show.films.frame_options import FrameOptions
 from tinynode.show.films.nodes import Recording
+from tinynode.show.films.questions import asked_question
+from tinynode.show.films.walk import walk
 
 
 class Film(Recording):
@@ -79,9 +81,6 @@ class Film(Recording):
             TypeError: an argument has a wrong type.
             ValueError: the answer is not a choice, is empty or has a number that is not finite.
         """
-        # here, since a film without questions needs none of it
-        from tinynode.show.films.questions import asked_question
-
         self.asked.append((len(self.steps), asked_question(text, answer, choices, why)))
 
     def quiz(self, most: int = 8) -> None:
@@ -98,8 +97,7 @@ class Film(Recording):
 
     def data(self) -> dict[str, Any]:
         """All of the film, in the types of JSON."""
-        # here, since recording needs no layout, and `import tinynode` stays quick
-        from tinynode.show.films.data import film_data
+        from tinynode.show.films.data import film_data  # here, since recording needs no layout
 
         return film_data(self)
 
@@ -123,8 +121,7 @@ class Film(Recording):
         """
         suffix = Path(path).suffix.lower()
         if suffix in (".svg", ".gif"):
-            # here, since recording needs no pictures
-            from tinynode.show.films import frames
+            from tinynode.show.films import frames  # here, since recording needs no pictures
 
             write = frames.save_svg if suffix == ".svg" else frames.save_gif
             write(self.data(), Path(path), options)
@@ -157,10 +154,9 @@ class Film(Recording):
         Raises:
             ValueError: an option is not allowed, or no step is chosen.
         """
-        # here, since recording needs no pictures
-        from tinynode.show.films.frames import save_frames
+        from tinynode.show.films import frames  # here, since recording needs no pictures
 
-        return save_frames(self.data(), Path(folder), options)
+        return frames.save_frames(self.data(), Path(folder), options)
 
     def gif(self, path: str | Path, **options: Unpack[FrameOptions]) -> None:
         """Write an animated GIF; needs Pillow: ``pip install pillow``.
@@ -173,14 +169,12 @@ class Film(Recording):
             ValueError: an option is not allowed, or no step is chosen.
             ImportError: Pillow is not installed.
         """
-        # here, since recording needs no pictures
-        from tinynode.show.films.frames import save_gif
+        from tinynode.show.films import frames  # here, since recording needs no pictures
 
-        save_gif(self.data(), Path(path), options)
+        frames.save_gif(self.data(), Path(path), options)
 
     def _page(self) -> str:
-        # here, since reading the page's files takes longer than recording a few steps
-        from tinynode.show.page.document import page
+        from tinynode.show.page.document import page  # here, since recording needs no page
 
         return page(self.data())
 
@@ -194,9 +188,6 @@ class Film(Recording):
 
     def walk(self) -> None:
         """Step through the film in the terminal, by keys."""
-        # here, since only this method needs a terminal
-        from tinynode.show.films.walk import walk
-
         walk(self.data())
 
 

@@ -21,6 +21,11 @@ MAX_PICTURE = 3000
 GONE = "(gone)"
 """The label of a variable freed before the film knew the variable."""
 
+_LISTS = (
+    *("inputs", "outputs", "grad_outputs", "grad_inputs", "retained", "freed", "queue", "ran"),
+    *("cleared", "updates"),
+)
+
 
 @dataclass(eq=False)
 class FilmNode:
@@ -111,6 +116,25 @@ class Recording:
     def connect(self, source: FilmNode, target: FilmNode, phase: str) -> None:
         """Add a new edge along the data; an existing edge stays."""
         self.edges.setdefault((source.id, target.id), phase)
+
+    def new_step(
+        self,
+        kind: str,
+        places: tuple[Place, ...],
+        shown: FilmNode | None = None,
+        function: Any = None,
+        depth: int = 0,
+    ) -> Step:
+        """An empty step: of a function's node and the user's function, in ``depth`` sweeps."""
+        step: Step = {
+            "kind": kind,
+            "function": None if shown is None else shown.id,
+            "class": None if function is None else self.class_key(type(function)),
+        }
+        step.update((name, []) for name in _LISTS)
+        step.update(queued=0, table={"set": [], "removed": []}, watched=None, places=places)
+        step.update(in_graph=False, not_finite="", seconds=None, depth=depth)
+        return step
 
     def class_key(self, cls: type) -> str:
         """The key of a class in the film."""

@@ -26,7 +26,7 @@ from tinynode.core.hooks import FunctionHook, retained_arrays, retained_indexes
 from tinynode.core.origins import OriginFinder
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import Array, Arrays, Device
+from tinynode.devices import Arrays, Device
 from tinynode.errors import NonFiniteError, describe
 from tinynode.nn.module import Module
 from tinynode.show.films import engine_recorder
@@ -79,7 +79,7 @@ def record(
     recorder = FilmRecorder(film, model)
     recorder.most = MAX_STEPS if most is None else min(most, MAX_STEPS)
     try:
-        with recorder, engine_recorder.filmed(film, recorder.most):
+        with recorder.origins, recorder, engine_recorder.filmed(film, recorder.most):
             yield film
     except BaseException as error:
         if not isinstance(error, SystemExit) or error.code:
@@ -126,6 +126,9 @@ class FilmRecorder(FunctionHook):
 
     A function is a step only if hooks saw the start of the forward. Hooks do not see the functions
     run during the construction of a net: the user did not call these functions.
+
+    Attributes:
+        origins: the hook that follows NaN and inf; it hears each event before the recorder.
     """
 
     def __init__(self, film: Film, model: Module | None) -> None:
@@ -134,7 +137,8 @@ class FilmRecorder(FunctionHook):
         self.name = f"film {id(film)}"
         self.is_cut = False
         self.most = MAX_STEPS
-        self._finder = OriginFinder()
+        self.origins = OriginFinder()
+        self.origins.name = f"origins of {self.name}"
         self._explained = 0
         self._begun: list[tuple[weakref.ref[FunctionNode], float]] = []
         self._sweeps: list[_SweepState] = []
@@ -159,7 +163,6 @@ class FilmRecorder(FunctionHook):
     ) -> None:
         """A function was applied: a step, except inside of a sweep without a graph."""
         now = time.perf_counter()
-        self._finder.applied(function, inputs, outputs)
         start = self._begin_of(function)
         if start is None:
             return
@@ -200,7 +203,7 @@ class FilmRecorder(FunctionHook):
         step["inputs"] = self._values(ins, inputs)
         step["outputs"] = self._values(outs, outputs)
         step["seconds"] = seconds
-        step["not_finite"] = self._words(self._finder.words_of_forward(function))
+        step["not_finite"] = self._words(self.origins.words_of_forward(function))
         if function.inputs is None:
             shown.facts = ("no graph",)
         else:
@@ -230,7 +233,6 @@ class FilmRecorder(FunctionHook):
 
     def before_backward(self, sweep: Sweep, function: FunctionNode) -> None:
         """A function's backward is about to run."""
-        self._finder.before_backward(sweep, function)
         state = self._state_of(sweep)
         if state is None:
             return
@@ -244,18 +246,8 @@ class FilmRecorder(FunctionHook):
             ]
             state.start = time.perf_counter()
 
-    def backward_preprocess(
-        self,
-        function: FunctionNode,
-        in_data: tuple[Array | None, ...],
-        out_grad: tuple[Array | None, ...],
-    ) -> None:
-        """A function's backward runs now: watch for NaN and inf."""
-        self._finder.backward_preprocess(function, in_data, out_grad)
-
     def failed(self, function: FunctionNode, direction: str, error: BaseException) -> None:
         """A forward or backward ended with an exception: no step."""
-        self._finder.failed(function, direction, error)
         if direction == "backward" and self._sweeps:
             self._sweeps[-1].step = {}
 
@@ -268,12 +260,11 @@ class FilmRecorder(FunctionHook):
     ) -> None:
         """A function's backward has run; its gradients are not in the table yet."""
         now = time.perf_counter()
-        self._finder.after_backward(function, target_input_indexes, grad_outputs, grad_inputs)
         state = self._sweeps[-1] if self._sweeps else None
         if state is None or not state.step:
             return
         step, nodes = state.step, function.inputs or ()
-        step["not_finite"] = self._words(self._finder.words_of_step(grad_outputs))
+        step["not_finite"] = self._words(self.origins.words_of_step(grad_outputs))
         step["seconds"] = now - state.start
         ins = [self.graph.variable(node) for node in nodes]
         outs = self.graph.outputs[step["function"]]
@@ -295,7 +286,6 @@ class FilmRecorder(FunctionHook):
 
     def after_accumulate(self, sweep: Sweep, function: FunctionNode) -> None:
         """The gradients are in the table: note the changes and the waiting functions."""
-        self._finder.after_accumulate(sweep, function)
         state = self._state_of(sweep)
         if state is not None and state.step:
             self._end_step(sweep, state)
@@ -366,10 +356,6 @@ class FilmRecorder(FunctionHook):
         shown = None if node is None else self.graph.known(node)
         if shown is not None:
             self._cleared[shown.id] = None
-
-    def _take_cleared(self) -> list[str]:
-        cleared, self._cleared = self._cleared, {}
-        return list(cleared)
 
     def update_requested(self, optimizer: Any, parameters: Sequence[Any]) -> bool:
         """An optimizer is about to update parameters: note arrays, gradients and moments."""
@@ -446,31 +432,10 @@ class FilmRecorder(FunctionHook):
         shown: FilmNode | None = None,
         function: FunctionNode | None = None,
     ) -> Step:
-        return {
-            "kind": kind,
-            "function": None if shown is None else shown.id,
-            "class": None
-            if function is None
-            else self.film.class_key(type(function.user_function)),
-            "inputs": [],
-            "outputs": [],
-            "grad_outputs": [],
-            "grad_inputs": [],
-            "retained": [],
-            "freed": [],
-            "queue": [],
-            "queued": 0,
-            "table": {"set": [], "removed": []},
-            "ran": [],
-            "cleared": self._take_cleared(),
-            "updates": [],
-            "watched": None,
-            "places": places,
-            "in_graph": False,
-            "not_finite": "",
-            "seconds": None,
-            "depth": len(self._sweeps),
-        }
+        user_function = None if function is None else function.user_function
+        step = self.film.new_step(kind, places, shown, user_function, len(self._sweeps))
+        step["cleared"], self._cleared = list(self._cleared), {}
+        return step
 
     def _add(self, step: Step) -> None:
         """Add a step to the film, with the freed nodes and the queue."""

@@ -1,8 +1,8 @@
-"""The texts of a film: lines of the user's code, docstrings and sources of the functions' classes.
+"""The program of a film: its running expressions, its names, and the lines of its files.
 
-Requirement: a step shows the line of user code, and the function's own source. A film reads both
-at the time of display, not during the recording. A film leaves out missing source: code typed into
-a prompt, or without a file.
+Requirement: a step shows the line of user code. A film reads the line at the time of display, not
+during the recording. A film leaves out missing source: code typed into a prompt, or without a
+file.
 """
 
 from __future__ import annotations
@@ -14,14 +14,11 @@ import linecache
 import ntpath
 import posixpath
 import re
-import textwrap
 from collections.abc import Iterable
 from types import CodeType, FrameType
 from typing import Any
 
-from tinynode.core.function_node import FunctionNode
 from tinynode.devices import backend_names
-from tinynode.show.page import formula_views
 
 SourceLocation = tuple[str, int]
 """A file, and the number of a line."""
@@ -101,7 +98,7 @@ class Files:
             for first, last in _windows(sorted(numbers), len(lines)):
                 key = str(len(self.data))
                 shown = lines[first - 1 : last]
-                self.data[key] = {"name": _last_part(file), "first": first, "lines": shown}
+                self.data[key] = {"name": last_part(file), "first": first, "lines": shown}
                 for number in numbers:
                     if first <= number <= last:
                         self._keys[file, number] = key
@@ -129,44 +126,8 @@ def _windows(numbers: list[int], length: int) -> list[tuple[int, int]]:
     return windows
 
 
-def _last_part(file: str) -> str:
+def last_part(file: str) -> str:
     """A file's name without the folder, for paths of every system."""
     if re.search(r"[\\/]ipykernel_\d+[\\/]\d+\.py$", file):
         return "notebook cell"  # its file is named by a mere number
     return posixpath.basename(ntpath.basename(file)) or file
-
-
-def describe_class(cls: type) -> dict[str, Any]:
-    """The class of a function or an optimizer: docstring, and the source of its methods."""
-    line = 0
-    try:
-        line = inspect.getsourcelines(cls)[1]
-        file = _last_part(inspect.getsourcefile(cls) or "")
-    except (OSError, TypeError):
-        file = ""
-    return {
-        "name": f"{cls.__module__}.{cls.__qualname__}",
-        "formula": inspect.cleandoc(cls.__doc__ or ""),
-        "chain": formula_views.describe(inspect.cleandoc(cls.__doc__ or "")),
-        "forward": _source(cls, ("forward", "forward_cpu", "forward_gpu")),
-        "backward": _source(cls, ("backward_accumulate", "backward", "backward_cpu")),
-        "update": _source(cls, ("step",)),
-        "file": file,
-        "line": line,
-    }
-
-
-def _source(cls: type, names: tuple[str, ...]) -> str:
-    """The source of the first method defined by the class, not by a base class of tinynode."""
-    for name in names:
-        method = getattr(cls, name, None)
-        owner = getattr(method, "__module__", "")
-        if method is None or method is getattr(FunctionNode, name, None):
-            continue
-        if owner == "tinynode.core.function":  # inherited by old-style functions
-            continue
-        try:
-            return textwrap.dedent(inspect.getsource(method)).rstrip()
-        except (OSError, TypeError):
-            return ""
-    return ""

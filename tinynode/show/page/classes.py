@@ -1,4 +1,4 @@
-"""The formulas of a docstring as MathML, and as tokens for a film's page.
+"""The class of a function for a film's page: formulas as MathML and as tokens, and the source.
 
 Requirement: the page sets formulas without a library, and without a request. The page also shows
 formulas in a line, with arrays in the places of the letters: a line is a list of tokens.
@@ -6,9 +6,13 @@ formulas in a line, with arrays in the places of the letters: a line is a list o
 
 from __future__ import annotations
 
+import inspect
+import textwrap
 from typing import Any
 from xml.etree import ElementTree
 
+from tinynode.core.function_node import FunctionNode
+from tinynode.show.films.sources import last_part
 from tinynode.show.page.formulas import Formula, Term, declared, read
 
 # --- MathML --------------------------------------------------------------------------------------
@@ -257,3 +261,42 @@ def _is_matrix_product(term: Term) -> bool:
     if term.text == "@":
         return True
     return any(len(factor) > 2 or factor[1][:1].isupper() for factor in factors)
+
+
+# --- classes -------------------------------------------------------------------------------------
+
+
+def describe_class(cls: type) -> dict[str, Any]:
+    """The class of a function or an optimizer: docstring, and the source of its methods."""
+    line = 0
+    try:
+        line = inspect.getsourcelines(cls)[1]
+        file = last_part(inspect.getsourcefile(cls) or "")
+    except (OSError, TypeError):
+        file = ""
+    return {
+        "name": f"{cls.__module__}.{cls.__qualname__}",
+        "formula": inspect.cleandoc(cls.__doc__ or ""),
+        "chain": describe(inspect.cleandoc(cls.__doc__ or "")),
+        "forward": _source(cls, ("forward", "forward_cpu", "forward_gpu")),
+        "backward": _source(cls, ("backward_accumulate", "backward", "backward_cpu")),
+        "update": _source(cls, ("step",)),
+        "file": file,
+        "line": line,
+    }
+
+
+def _source(cls: type, names: tuple[str, ...]) -> str:
+    """The source of the first method defined by the class, not by a base class of tinynode."""
+    for name in names:
+        method = getattr(cls, name, None)
+        owner = getattr(method, "__module__", "")
+        if method is None or method is getattr(FunctionNode, name, None):
+            continue
+        if owner == "tinynode.core.function":  # inherited by old-style functions
+            continue
+        try:
+            return textwrap.dedent(inspect.getsource(method)).rstrip()
+        except (OSError, TypeError):
+            return ""
+    return ""
