@@ -235,7 +235,7 @@ def test_a_title_has_the_function_of_a_root_without_a_name() -> None:
     assert graph(tn.Variable(np.ones(3))).title == "graph of #1"
 
 
-def test_a_title_has_the_local_name_in_the_line_of_the_call() -> None:
+def test_a_title_has_the_local_name_in_the_call() -> None:
     loss = functions.sum(named("x", 3))
     several = [functions.exp(loss), loss]
     assert graph(loss).title == "graph of loss"
@@ -244,4 +244,4 @@ def test_a_title_has_the_local_name_in_the_line_of_the_call() -> None:
     picture = graph(
         loss,
     )
-    assert picture.title == "graph of Sum's output", "the line of the call has no name"
+    assert picture.title == "graph of loss", "a call over several lines"

@@ -6,17 +6,15 @@ functions retain, gradients, and outputs that were freed.
 
 from __future__ import annotations
 
-import ast
-import linecache
 from collections.abc import Mapping, Sequence
-from types import FrameType
 from typing import Any
 
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
 from tinynode.nn.parameter import Buffer, Parameter
-from tinynode.show.films.sources import script_names, user_frame
+from tinynode.show.films.names import SourceNames
+from tinynode.show.films.sources import script_names, user_frame, user_places
 from tinynode.show.graphs.diagram_data import DiagramEdge, DiagramNode, group_name
 from tinynode.show.graphs.text import functions_behind
 
@@ -161,49 +159,21 @@ class EagerPicture:
     def title(self, nodes: Sequence[DiagramNode]) -> str:
         """The names of the roots.
 
-        A root without a name has the name in the user's script, or the name in the line of the
-        call. Other roots are named after their functions.
+        A root without a name has the name in the user's script, or in the call of ``graph``. Other roots are named after their functions.
         """
         frame = user_frame()
         script = [] if frame is None else script_names(frame)
         names = {id(value): name for name, value in reversed(script)}
-        arguments = {} if frame is None else _names_in_call(frame)
+        text, places = SourceNames(), user_places()
         words = []
         for node in nodes:
             if node.id in self._unnamed_roots:
                 number, position, function = self._unnamed_roots[node.id]
-                name = names.get(number) or arguments.get(position)
-                words.append(name or f"{function}'s output")
+                operand = names.get(number) or text.of_input(places, position)
+                words.append(operand if operand.isidentifier() else f"{function}'s output")
             elif "root" in node.marks:
                 words.append(node.label)
         return f"graph of {', '.join(words)}"
-
-
-def _names_in_call(frame: FrameType) -> dict[int, str]:
-    """The names among the arguments of ``graph`` in a frame's present line, by position.
-
-    The text of the line has the local names of functions. A read of the values would keep the
-    values alive.
-    """
-    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
-    try:
-        calls = [found for found in ast.walk(ast.parse(line)) if isinstance(found, ast.Call)]
-    except (SyntaxError, ValueError):  # a call over several lines
-        return {}
-    for call in calls:
-        if isinstance(call.func, ast.Attribute):
-            called = call.func.attr
-        else:
-            called = call.func.id if isinstance(call.func, ast.Name) else ""
-        if called == "graph":
-            names: dict[int, str] = {}
-            for position, argument in enumerate(call.args):
-                if isinstance(argument, ast.Starred):
-                    break
-                if isinstance(argument, ast.Name):
-                    names[position] = argument.id
-            return names
-    return {}
 
 
 def _gradients_in(

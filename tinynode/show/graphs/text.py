@@ -26,6 +26,7 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
 from tinynode.errors import describe
+from tinynode.show.graphs.text_diagram import function_lines, variable_lines
 
 
 def text(*variables: Variable, limit: int | None = 100) -> str:
@@ -56,14 +57,14 @@ def text(*variables: Variable, limit: int | None = 100) -> str:
     functions = functions_behind(roots)
     shown = functions if limit is None else functions[-limit:]
     names = _Names()
-    rows = [row for function in shown for row in _rows(function, names)]
-    width = max((len(row[0]) for row in rows), default=0)
-    lines = [f"{name:<{width}} <-{rest}" for name, rest in rows]
+    lines = function_lines([_relation(function, names) for function in shown])
     if len(shown) < len(functions):
         lines.insert(0, f"... and {len(functions) - len(shown)} more functions before these")
     for node in roots:
         names.of(node)
-    return "\n".join([*lines, *([""] if lines else []), *_node_lines(names)])
+    nodes = sorted(names.by_node, key=_falling_rank)
+    facts = variable_lines([(names.of(node), _facts(node)) for node in nodes])
+    return "\n".join([*lines, *([""] if lines else []), *facts])
 
 
 def functions_behind(
@@ -110,28 +111,18 @@ class _Names:
         return self.by_node[node]
 
 
-def _rows(function: FunctionNode, names: _Names) -> list[tuple[str, str]]:
-    """``x <- f <- y``, and a row for each further input: the input, and the text behind it."""
+def _relation(function: FunctionNode, names: _Names) -> tuple[list[str], str, list[str]]:
+    """The names of the inputs, the label, and the names of the outputs."""
     inputs = [names.of(node) for node in function.inputs or ()]
     outputs = []
     for reference in function.outputs or ():
         node = reference()
         outputs.append("(gone)" if node is None else names.of(node))
-    first, *others = inputs or [""]
-    return [(first, f" {function.label} <- {', '.join(outputs)}"), *((x, "'") for x in others)]
+    return inputs, function.label, outputs
 
 
-def _node_lines(names: _Names) -> list[str]:
-    """A line for each node, the highest rank first."""
-    width = max(map(len, names.by_node.values()), default=0) + 1
-    lines = []
-    for node, name in sorted(names.by_node.items(), key=_falling_rank):
-        lines.append(f"{name + ':':<{width}} {', '.join(_facts(node))}")
-    return lines
-
-
-def _falling_rank(item: tuple[VariableNode, str]) -> int:
-    return -item[0].rank
+def _falling_rank(node: VariableNode) -> int:
+    return -node.rank
 
 
 def _facts(node: VariableNode) -> list[str]:

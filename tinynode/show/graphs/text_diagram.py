@@ -7,6 +7,8 @@ for each Variable.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from tinynode.show.graphs.diagram_data import DiagramData, DiagramNode
 from tinynode.show.texts import one_line
 
@@ -19,28 +21,38 @@ def to_text(diagram: DiagramData) -> str:
     for edge in diagram.edges:
         inputs[edge.target].append(labels[edge.source] + _times(edge.label))
         outputs[edge.source].append(labels[edge.target] + _times(edge.label))
-    rows = []
-    for node in _by_rank(diagram):
-        if node.kind != "variable":
-            first, *others = inputs[node.id] or [""]
-            rows.append((first, f" {_title(node)} <- {', '.join(outputs[node.id])}"))
-            rows += [(name, "'") for name in others]
-    width = max((len(row[0]) for row in rows), default=0)
+    functions = [node for node in sorted(diagram.nodes, key=_rank) if node.kind != "variable"]
     blocks = [
-        [one_line(line) for line in ([diagram.title] if diagram.title else [])],
-        [f"{name:<{width}} <-{rest}".rstrip() for name, rest in rows],
+        [one_line(diagram.title)] if diagram.title else [],
+        function_lines((inputs[node.id], _title(node), outputs[node.id]) for node in functions),
         _variables(diagram),
         [one_line(note) for note in diagram.notes],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
+def function_lines(functions: Iterable[tuple[list[str], str, list[str]]]) -> list[str]:
+    """``x <- f <- y`` for the inputs, the title and the outputs of each function.
+
+    A further input has a line below: ``z <-'``.
+    """
+    rows = []
+    for inputs, title, outputs in functions:
+        first, *others = inputs or [""]
+        rows.append((first, f" {title} <- {', '.join(outputs)}"))
+        rows += [(name, "'") for name in others]
+    width = max((len(name) for name, _ in rows), default=0)
+    return [f"{name:<{width}} <-{rest}".rstrip() for name, rest in rows]
+
+
+def variable_lines(variables: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    """``x: facts`` for the name and the facts of each Variable."""
+    width = max((len(name) for name, _ in variables), default=0) + 1
+    return [f"{name + ':':<{width}} {', '.join(facts)}" for name, facts in variables]
+
+
 def _times(label: str) -> str:
     return f" ({one_line(label)})" if label else ""
-
-
-def _by_rank(diagram: DiagramData) -> list[DiagramNode]:
-    return sorted(diagram.nodes, key=_rank)
 
 
 def _rank(node: DiagramNode) -> int:
@@ -57,14 +69,12 @@ def _title(node: DiagramNode) -> str:
 def _variables(diagram: DiagramData) -> list[str]:
     """A line for each Variable, the highest rank first."""
     variables = [node for node in diagram.nodes if node.kind == "variable"]
-    width = max((len(one_line(node.label)) for node in variables), default=0) + 1
-    lines = []
+    rows = []
     for node in sorted(variables, key=_rank, reverse=True):
         words = [f"rank {node.rank}", *node.facts]
         if "leaf" in node.marks and "leaf" not in ", ".join(node.facts).split(", "):
             words.append("leaf")
         if node.phase == "backward":
             words.append("backward")
-        facts = ", ".join(one_line(word) for word in words)
-        lines.append(f"{one_line(node.label) + ':':<{width}} {facts}")
-    return lines
+        rows.append((one_line(node.label), [one_line(word) for word in words]))
+    return variable_lines(rows)
