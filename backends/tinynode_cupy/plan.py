@@ -87,9 +87,12 @@ def expression(operator: Operator, names: Sequence[str]) -> str | None:
     if node_class is functions.AddAll:
         return " + ".join(names)
     text = EXPRESSIONS.get(node_class)
-    if text is None or not math.isfinite(operator.attrs.get("number", 0.0)):
+    number = float(
+        operator.attrs.get("number", 0.0)
+    )  # no other text of an operator becomes CUDA C
+    if text is None or not math.isfinite(number):
         return None
-    return text.format(*names, **operator.attrs)
+    return text.format(*names, number=number)
 
 
 @functools.cache

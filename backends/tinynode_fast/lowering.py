@@ -26,7 +26,7 @@ from tinynode.net.passes import node_class_of
 from tinynode_fast.actions import Action, Call, Names, Net, OpaqueCall, View
 from tinynode_fast.images import CHANNELS_LAST, FLOATS
 from tinynode_fast.memory import is_small
-from tinynode_fast.native.formulas import Formula, Reduction, kept_shape
+from tinynode_fast.native.formulas import Formula, Reduction, exact_axes, kept_shape
 from tinynode_fast.native.nests import Layouts, Nest, into_nests
 from tinynode_fast.rules import OF_SEVERAL_DTYPES, RULES, UPDATES, free_matrices
 
@@ -174,8 +174,14 @@ class Lowering:
         return self._known(made, made[1:], reads, shape, write)
 
     def reduced(self, name: str, axes: tuple[int, ...], read: str, write: str = "") -> str:
-        """The name of a reduction over axes, which stay with length 1."""
-        made, shape = Reduction(name, axes), kept_shape(self.shape(read), axes)
+        """The name of a reduction over axes, which stay with length 1.
+
+        Raises:
+            TypeError: an axis is no integer.
+            IndexError: an axis is outside the shape.
+        """
+        made = Reduction(name, exact_axes(self.shape(read), axes))
+        shape = kept_shape(self.shape(read), made.axes)
         return self._known(made, made, (read,), shape, write)
 
     def _known(self, made: Any, key: Any, reads: Names, shape: tuple[int, ...], write: str) -> str:

@@ -22,7 +22,15 @@ from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import TimesNumber, node_class_of
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate, weight
 from tinynode_fast.actions import Names
-from tinynode_fast.native.formulas import FORMULAS, Reduction, kept_shape, number
+from tinynode_fast.native.formulas import (
+    FORMULAS,
+    Reduction,
+    exact_axes,
+    integer,
+    is_int64,
+    kept_shape,
+    number,
+)
 
 if TYPE_CHECKING:
     from tinynode_fast.lowering import Lowering
@@ -142,7 +150,7 @@ def _reduce(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
     """Sum, largest element and mean; a shape without the axes is a view."""
     (x,), (y,), shape = reads, writes, to.shape(reads[0])
     axes = node.axes_of(shape) if type(node) is functions.SumTo else node.axes
-    axes = tuple([axis % len(shape) for axis in axes])
+    axes = exact_axes(shape, axes)
     kept = kept_shape(shape, axes)
     wide = y if to.shape(y) == kept else to.fresh(kept, y)
     if type(node) is functions.Mean:
@@ -200,7 +208,7 @@ def _exponentials(to: Lowering, x: str, axis: int) -> tuple[str, str, str]:
 
     Below the normal numbers e is 0. So x is kept above: there ``exp`` takes many times as long.
     """
-    axes = (axis % len(to.shape(x)),)
+    axes = (axis,)
     m = to.computed("m == -INFINITY ? 0.0 : m", m=to.reduced("largest", axes, x))
     low = math.ceil(math.log(numpy.finfo(to.forms[x][1]).tiny))
     text = f"h = (x < t ? t : x) - m; exp(h) * (x - m < {number(low)} ? 0.0 : 1.0)"
@@ -213,6 +221,8 @@ def _column(to: Lowering, node: Any, x: str, labels: str) -> str | None:
     shape, kind = to.shape(x), to.forms[labels][1]
     is_usual = not node.smoothing and node.reduction in ("mean", "sum") and len(shape) == 2
     if not is_usual or shape[1] == 1 or kind not in INTEGERS or not to.is_native:
+        return None
+    if not is_int64(node.ignore_label):  # equal to no label
         return None
     return to.reshaped(labels, (shape[0], 1))
 
@@ -229,7 +239,7 @@ def _per_label(to: Lowering, node: Any, total: str, column: str) -> str:
     if node.reduction == "sum":
         return total
     ones = to.fresh(to.shape(column), total)
-    to.computed(f"y == {node.ignore_label} ? 0.0 : 1.0", ones, y=column)
+    to.computed(f"y == {integer(node.ignore_label)} ? 0.0 : 1.0", ones, y=column)
     count = to.reduced("sum", (0, 1), ones)
     return to.computed("s / (m == 0 ? 1.0 : m)", s=total, m=count)
 
@@ -253,7 +263,7 @@ def _cross_entropy(to: Lowering, node: Any, reads: Names, writes: Names) -> None
     log_p = to.fresh(to.shape(x), x) if log_p == EMPTY else log_p
     _log_softmax(to, activation.LogSoftmax(1), (x,), (log_p,))
     classes = _classes(to, column, to.shape(x)[1])
-    text = f"c == y && y != {node.ignore_label} ? -l : 0.0"
+    text = f"c == y && y != {integer(node.ignore_label)} ? -l : 0.0"
     losses = to.computed(text, l=log_p, y=column, c=classes)
     total = to.reduced("sum", (0, 1), losses)
     to.reshaped(_per_label(to, node, total, column), (), y)
@@ -268,7 +278,8 @@ def _cross_entropy_grad(to: Lowering, node: Any, reads: Names, writes: Names) ->
         return
     g = _per_label(to, node, g, column)
     classes = _classes(to, column, to.shape(log_p)[1])
-    text = f"e = exp(l); y == {node.ignore_label} ? 0.0 : (e - (c == y ? 1.0 : 0.0)) * s"
+    ignored = integer(node.ignore_label)
+    text = f"e = exp(l); y == {ignored} ? 0.0 : (e - (c == y ? 1.0 : 0.0)) * s"
     to.computed(text, writes[0], l=log_p, y=column, s=g, c=classes)
 
 

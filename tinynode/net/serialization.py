@@ -23,19 +23,17 @@ import difflib
 import json
 import math
 import os
-import types
-from collections.abc import Iterable
 from typing import Any
 
 import numpy
 
 from tinynode.atomic_file import replace_file
-from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Array, Device, find_device, get_device, to_host
 from tinynode.devices.registry import backends
 from tinynode.errors import DeviceError, NetError, describe, dtype_name
 from tinynode.functions.convolution import Windows
 from tinynode.functions.indexing import Place, Slice
+from tinynode.net.attribute_types import attribute_types, fits, type_text
 from tinynode.net.net_op import AnyOp, NetOp
 from tinynode.net.operator import OF_APPLY, Operator, Slots
 from tinynode.net.registry import get_op_info
@@ -69,7 +67,8 @@ def loads(text: str) -> NetOp:
     A program's own operators must be registered before.
 
     Raises:
-        NetError: the text is no net, has an unknown operator or device, or writes a name twice.
+        NetError: the text is no net, has an unknown operator or device, or writes a name twice. Or
+            an attribute is not declared by its function, or has another type.
     """
     try:
         data = json.loads(text)
@@ -254,7 +253,7 @@ def _any_op_of(data: Any) -> AnyOp:
     for key, value in attrs.items():
         _check_is_constant(name, key)
         constants[key] = _decode(value, f"{name}: attribute {key}")
-    _check_known(name, constants)
+    _check_attributes(name, constants)
     inputs, outputs = (_checked_names(name, slot, data.get(slot)) for slot in _SIDES)
     return Operator.with_constants(name, inputs, outputs, constants)
 
@@ -278,30 +277,23 @@ def _check_is_constant(type: str, name: str) -> None:
         raise NetError(f"loads: {type}: {name!r} cannot be the name of a constant.")
 
 
-def _check_known(type: str, names: Iterable[str]) -> None:
-    """Refuse an attribute that no method of a class of tinynode reads or sets.
+def _check_attributes(type: str, attrs: dict[str, Any]) -> None:
+    """Refuse a name or a type that the constructor of a class of tinynode does not declare.
 
     A class of a user may set attributes in other ways, such as by a decorator.
     """
-    node_class = get_op_info(type).node_class
+    node_class: Any = get_op_info(type).node_class
     if not node_class.__module__.startswith("tinynode."):
         return
-    known = _names_in_methods(node_class)
-    for name in names:
-        if name not in known and not hasattr(node_class, name):
+    known = attribute_types(node_class)
+    for name, value in attrs.items():
+        if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else "no method of the class has it."
+            names = ", ".join(known) or "none"
+            hint = f"did you mean {close[0]!r}?" if close else f"it has {names}."
             raise NetError(f"loads: {type} has no attribute {name!r}: {hint}")
-
-
-def _names_in_methods(node_class: type) -> set[str]:
-    """The names of attributes and globals in the methods of a class and of the base classes."""
-    found: set[str] = set()
-    for one in node_class.__mro__[: node_class.__mro__.index(FunctionNode)]:
-        for method in vars(one).values():
-            if isinstance(method, types.FunctionType):
-                found.update(method.__code__.co_names)
-    return found
+        if not fits(value, known[name]):
+            raise _unreadable(f"{type}: attribute {name}", value, type_text(known[name]))
 
 
 def _unreadable(what: str, data: Any, expected: str) -> NetError:

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import functools
 import math
+import numbers
+import operator
 import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy
 
 from tinynode import functions
+from tinynode.errors import describe
 from tinynode.functions import activation, comparison, exponential, trigonometric
 from tinynode_fast.native.build import has_vector_functions
 
@@ -62,15 +66,51 @@ class Reduction(NamedTuple):
     axes: tuple[int, ...]
 
 
+def exact_axes(shape: tuple[int, ...], axes: Iterable[Any]) -> tuple[int, ...]:
+    """Axes of a shape as integers from 0 on: the C has them in comments.
+
+    Raises:
+        TypeError: an axis is no integer.
+        IndexError: an axis is outside the shape.
+    """
+    every = range(len(shape))
+    return tuple([every[axis] for axis in axes])
+
+
 def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of a reduction, which keeps the axes with length 1."""
     return tuple([1 if i in axes else n for i, n in enumerate(shape)])
 
 
-def number(value: float) -> str:
-    """A number as C."""
-    text = repr(float(value)).replace("inf", "INFINITY").replace("nan", "NAN")
-    return text if value >= 0 else f"({text})"
+def number(value: Any) -> str:
+    """A number as a floating constant of C. No other text of an operator is written into C.
+
+    Raises:
+        TypeError: the value is no number.
+    """
+    if not isinstance(value, numbers.Real):
+        raise TypeError(f"number: a constant of C must be a number, got {describe(value)}.")
+    exact = float(value)
+    text = repr(exact).replace("inf", "INFINITY").replace("nan", "NAN")
+    return text if exact >= 0 else f"({text})"
+
+
+def integer(value: Any) -> str:
+    """An integer of 64 bits as a constant of C.
+
+    Raises:
+        TypeError: the value is no integer.
+        ValueError: the integer has more than 64 bits.
+    """
+    exact = int(operator.index(value))
+    if not is_int64(exact):
+        raise ValueError(f"integer: a constant of C has at most 64 bits, got {exact}.")
+    return str(exact) if exact > -(2**63) else f"({exact + 1} - 1)"  # C has no such literal
+
+
+def is_int64(value: int) -> bool:
+    """True for an integer of 64 bits with a sign."""
+    return -(2**63) <= value < 2**63
 
 
 _SIGMOID = "e = exp(-fabs(x)); s = (x < 0 ? e : 1.0) / (1.0 + e)"

@@ -1,0 +1,281 @@
+"""Files of nets by a stranger: no attribute becomes code."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinynode as tn
+from tinynode import functions as fn
+from tinynode.errors import NetError
+from tinynode.functions import activation
+from tinynode.functions.convolution import Windows
+from tinynode.net import Scope, loads, registry
+from tinynode.net.attribute_types import attribute_types, fits
+from tinynode.net.operator import operator_of
+from tinynode.net.passes import TimesNumber
+from tinynode.nn.updates import AdamUpdate
+from tinynode_fast.native import build
+from tinynode_fast.native.formulas import integer, number
+from tinynode_fast.plan import FastPlan
+from tinynode_fast.rules import RULES
+
+MARK = "system"
+COMMAND = '0 && ({extern int system(const char*);system("touch PATH");}) != -9'
+
+
+def net_text(type: str, inputs: list[str], outputs: list[str], attrs: dict[str, Any]) -> str:
+    operator = {"type": type, "inputs": inputs, "outputs": outputs, "attrs": attrs}
+    content = {"net": "f", "operators": [operator]}
+    return json.dumps({"format": "tinynode net 1", "content": content})
+
+
+# --- the text --------------------------------------------------------------------------------
+
+
+def test_a_command_in_an_attribute_does_not_run(tmp_path: Any) -> None:
+    path = tmp_path / "ran"
+    label = COMMAND.replace("PATH", str(path))
+    attrs = {"reduction": "sum", "ignore_label": label, "smoothing": 0.0}
+    text = net_text("softmax_cross_entropy", ["x", "t"], ["y", "p"], attrs)
+
+    def run(x: Any, t: Any) -> Any:
+        scope = Scope({"x": x, "t": t})
+        loads(text).run(scope)
+        return scope.find("y")
+
+    compiled = tn.compile(run)
+    x, t = [tn.asarray(one, device="fast") for one in (np.ones((4, 3)), LABELS)]
+    with pytest.raises(NetError, match="attribute ignore_label must be int, got str '0 &&"):
+        for _ in range(3):
+            compiled(x, t)
+            build.wait()
+    assert not path.exists()
+
+
+def of_library() -> list[Any]:
+    registry.get_op_info("add")
+    infos = registry.OpInfoMap.values()
+    return [info for info in infos if info.node_class.__module__.startswith("tinynode.")]
+
+
+def test_each_attribute_of_the_library_has_a_declared_type() -> None:
+    """A text in the place of a number, or a number in the place of a text, is refused."""
+    seen = set()
+    for info in of_library():
+        for name, kind in attribute_types(info.node_class).items():
+            if kind is Any:
+                continue
+            wrong = {"list": [COMMAND]}
+            seen.add((info.name, name))
+            message = f"{info.name}: (attribute {name} must be |'inputs' cannot be the name)"
+            with pytest.raises(NetError, match=message):
+                loads(net_text(info.name, ["x"], ["y"], {name: wrong}))
+    assert {("conv2d", "windows"), ("leaky_relu", "slope"), ("split", "axis")} <= seen
+    assert ("einsum", "subscripts") in seen and ("constant", "output_device") in seen
+    assert len(seen) > 100
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (1, int),
+        (True, int),
+        (np.int32(3), int),
+        (1, float),
+        (np.float32(1.5), float),
+        (False, bool),
+        (np.bool_(True), bool),
+        ((), tuple[int, ...]),
+        ((1, 2), tuple[int, ...]),
+        ((1, 2), tuple[int, int]),
+        ((1, 2), tuple[int, int] | None),
+        (None, tuple[int, int] | None),
+        ("text", str),
+        (Windows((2, 2), (1, 1), (0, 0), (1, 1)), Windows),
+        (COMMAND, Any),
+    ],
+)
+def test_what_fits(value: Any, kind: Any) -> None:
+    assert fits(value, kind)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("1", int),
+        (1.0, int),
+        (None, int),
+        ("1.0", float),
+        (np.ones(1), float),
+        (1, bool),
+        ([1], tuple[int, ...]),
+        ((1, "2"), tuple[int, ...]),
+        ((1,), tuple[int, int]),
+        ((1, 2, 3), tuple[int, int]),
+        ((1, 2.0), tuple[int, int] | None),
+        (Windows((2, 2), (1, 1), (0, 0), (1, 1)), tuple[int, ...]),
+        (((2, 2), (1, 1), (0, 0), (1, 1)), Windows),
+        (Windows((2, 2), (1, 1), (0, 0), (1, "1")), Windows),
+        (b"text", str),
+    ],
+)
+def test_what_does_not_fit(value: Any, kind: Any) -> None:
+    assert not fits(value, kind)
+
+
+# --- the C -----------------------------------------------------------------------------------
+
+
+class HostileFloat(float):
+    """A number whose text is code."""
+
+    def __repr__(self) -> str:
+        return COMMAND
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return COMMAND
+
+
+class HostileInt(int):
+    """An integer whose text is code."""
+
+    def __repr__(self) -> str:
+        return COMMAND
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return COMMAND
+
+
+HOSTILE = [COMMAND, [COMMAND], (COMMAND,), {"a": COMMAND}, np.asarray(COMMAND)]
+HOSTILE += [HostileFloat(0.25), HostileInt(1)]
+X = np.linspace(-1.0, 1.0, 12).reshape(4, 3)
+LABELS = np.asarray([0, 1, 2, 0])
+IMAGES = np.linspace(-1.0, 1.0, 32).reshape(1, 2, 4, 4)
+TILES = Windows((2, 2), (2, 2), (0, 0), (1, 1))
+ONE = np.asarray(1.0)
+WITH_ATTRIBUTES: list[tuple[Any, list[Any]]] = [
+    (TimesNumber(2.0), [X]),
+    (fn.LeakyReLU(0.1), [X]),
+    (fn.ELU(1.0, 2.0), [X]),
+    (fn.MatMulOfTransposed(True, False), [X, X]),
+    (fn.Reshape((3, 4)), [X]),
+    (fn.PermuteDims((1, 0)), [X]),
+    (fn.BroadcastTo((2, 4, 3)), [X]),
+    (fn.Split((1,), 0), [X]),
+    (fn.Unstack(0), [X]),
+    (fn.Sum((0,), False), [X]),
+    (fn.SumTo((3,)), [X]),
+    (fn.Max((0,), False), [X]),
+    (fn.Mean((0,), False), [X]),
+    (fn.AddAt(5), [X, LABELS]),
+    (fn.SoftmaxCrossEntropy("mean", -1), [X, LABELS]),
+    (fn.SoftmaxCrossEntropy("sum", -1), [X, LABELS]),
+    (fn.SoftmaxCrossEntropyGrad("mean", -1), [X, ONE, LABELS]),
+    (fn.SoftmaxCrossEntropyGrad("sum", -1), [X, ONE, LABELS]),
+    (activation.Softmax(1), [X]),
+    (activation.LogSoftmax(1), [X]),
+    (fn.Standardize((1,), 1e-5, True), [X]),
+    (fn.StandardizeGrad((1,), True), [X, X, X[:, :1]]),
+    (fn.MaxPool2d(TILES), [IMAGES]),
+    (fn.MaxPool2dGrad(TILES, (4, 4)), [IMAGES[..., :2, :2], np.zeros((1, 2, 2, 2), np.int8)]),
+    (AdamUpdate((0.9, 0.99), 1e-8, 0.1), [X, X, X, X * X, ONE, ONE]),
+]
+"""A row for each rule of a class with attributes, and for each reduction that writes another."""
+
+
+def test_the_rows_are_all_rules_with_attributes() -> None:
+    with_attributes = {kind for kind in RULES if attribute_types(kind)}
+    assert with_attributes == {type(node) for node, _ in WITH_ATTRIBUTES}
+
+
+def c_of(node: Any, arrays: list[Any], attrs: dict[str, Any]) -> str:
+    """The C of a net of one operator, with other attributes than the operator ran with."""
+    names = [f"x{i}" for i in range(len(arrays))]
+    expected = node.forward(tuple(arrays))
+    outputs = [f"y{i}" for i in range(len(expected))]
+    operator = operator_of(node, names, outputs)
+    operator.attrs = operator.attrs | attrs
+    values = zip([*names, *outputs], [*arrays, *expected], strict=True)
+    forms = {name: (a.shape, a.dtype) for name, a in values}
+    device = tn.get_device("fast")
+    return FastPlan([operator], dict.fromkeys(names, device), outputs, forms).c_source()
+
+
+def hostile_values(value: Any) -> list[Any]:
+    """Values in the place of an attribute: hostile ones, and tuples with one hostile item."""
+    found = list(HOSTILE)
+    if isinstance(value, tuple):
+        for i in range(len(value)):
+            for item in hostile_values(value[i]):
+                items = (*value[:i], item, *value[i + 1 :])
+                found.append(Windows(*items) if isinstance(value, Windows) else items)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("node", "arrays"), WITH_ATTRIBUTES, ids=[type(node).__name__ for node, _ in WITH_ATTRIBUTES]
+)
+def test_no_attribute_is_written_into_c_but_numbers(node: Any, arrays: list[Any]) -> None:
+    node.forward(tuple(arrays))
+    for name, value in operator_of(node, [], []).attrs.items():
+        for hostile in hostile_values(value):
+            try:
+                source = c_of(node, arrays, {name: hostile})
+            except (TypeError, ValueError, IndexError, AttributeError, KeyError):
+                continue
+            assert MARK not in source, (name, hostile)
+
+
+def test_numbers_of_c() -> None:
+    assert [number(x) for x in (2, 0.1, -1.0, np.float32(0.5), True, -0.0)] == [
+        *("2.0", "0.1", "(-1.0)", "0.5", "1.0", "-0.0")
+    ]
+    assert [number(float(x)) for x in ("inf", "-inf", "nan")] == [
+        *("INFINITY", "(-INFINITY)", "(NAN)")
+    ]
+    assert [integer(x) for x in (3, -1, np.int8(-5), True)] == ["3", "-1", "-5", "1"]
+    assert integer(-(2**63)) == "(-9223372036854775807 - 1)"
+    assert number(HostileFloat(0.25)) == "0.25" and integer(HostileInt(1)) == "1"
+
+
+@pytest.mark.parametrize("value", ["1.0", None, np.ones(1), (1.0,), b"1", 1j])
+def test_what_is_no_number_is_not_written(value: Any) -> None:
+    with pytest.raises(TypeError, match="number: a constant of C must be a number, got"):
+        number(value)
+    with pytest.raises(TypeError):
+        integer(value)
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 2**64])
+def test_an_integer_of_more_bits_is_not_written(value: int) -> None:
+    with pytest.raises(ValueError, match="at most 64 bits"):
+        integer(value)
+
+
+@pytest.mark.parametrize("label", [2**64, 2**63, 2**63 - 1, -(2**63), -(2**63) - 1, -(2**70)])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_an_ignored_label_of_many_bits_is_compared_exactly(label: int, dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    labels = LABELS.astype(dtype)
+    if limits.min <= label <= limits.max:
+        labels[1] = label
+
+    def loss(x: Any, t: Any) -> Any:
+        return fn.softmax_cross_entropy(x, t, ignore_label=label)
+
+    compiled = tn.compile(tn.value_and_grad(loss))
+    expected, gradient = tn.value_and_grad(loss)(tn.Variable(X), labels)
+    x, t = tn.asarray(X, device="fast"), tn.asarray(labels, device="fast")
+    for _ in range(3):
+        y, gx = compiled(x, t)
+        build.wait()
+        np.testing.assert_allclose(y.array, expected.array, rtol=1e-14)
+        np.testing.assert_allclose(gx.array, gradient.array, rtol=1e-12, atol=1e-17)
