@@ -127,6 +127,22 @@ def test_what_does_not_fit(value: Any, kind: Any) -> None:
     assert not fits(value, kind)
 
 
+def test_no_other_object_of_scipy_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``scipy.special.test`` starts pytest, with options of the caller."""
+    special = pytest.importorskip("scipy.special")
+    calls: list[Any] = []
+    monkeypatch.setattr(special, "test", lambda *arguments, **options: calls.append(arguments))
+    x = tn.Variable(np.asarray([0.1, 0.2]))
+    tn.trace(x.__array_namespace__().special.ellipj, x, 0.5)  # registers the class
+    attrs = {"function": "test", "constants": [[0, "fast"]], "keywords": []}
+    net = loads(net_text("opaque_special", ["x"], ["y"], attrs))
+    with pytest.raises(AttributeError, match=r"scipy\.special has no function 'test'"):
+        net.run(Scope({"x": x}))
+    with pytest.raises(AttributeError, match="has no function 'test'"):
+        x.__array_namespace__().special.test(x)
+    assert calls == []
+
+
 # --- the C -----------------------------------------------------------------------------------
 
 

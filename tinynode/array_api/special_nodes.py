@@ -30,7 +30,10 @@ RULES: dict[str, tuple[Rule | None, ...]] = {}
 
 
 def scipy_function(name: str) -> Any:
-    """A function of scipy.special.
+    """A function of scipy.special, one of the public names.
+
+    A saved net names the function, so other objects of the module must not be called:
+    ``scipy.special.test`` would start pytest.
 
     Raises:
         ImportError: SciPy is not installed.
@@ -43,6 +46,8 @@ def scipy_function(name: str) -> Any:
             f"xp.special.{name}: the values come from SciPy, which is not installed. Install it: "
             "pip install scipy, or pip install 'tinynode[scipy]'."
         ) from error
+    if name not in module.__all__:
+        raise AttributeError(f"xp.special.{name}: scipy.special has no function {name!r}.")
     return getattr(module, name)
 
 
