@@ -1,8 +1,10 @@
-"""Files of nets by a stranger: no attribute becomes code."""
+"""Files of nets by a stranger: no attribute becomes code, and none leads to foreign memory."""
 
 from __future__ import annotations
 
+import ctypes
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,19 +14,40 @@ import tinynode as tn
 from tinynode import functions as fn
 from tinynode.errors import NetError
 from tinynode.functions import activation
-from tinynode.functions.convolution import Windows
+from tinynode.functions.convolution import Conv2dGradW, Conv2dGradX
+from tinynode.functions.image_windows import Windows
 from tinynode.net import Scope, loads, registry
 from tinynode.net.attribute_types import attribute_types, fits
 from tinynode.net.operator import operator_of
 from tinynode.net.passes import TimesNumber
 from tinynode.nn.updates import AdamUpdate
 from tinynode_fast.native import build
+from tinynode_fast.native.calls import NestCall
 from tinynode_fast.native.formulas import integer, number
-from tinynode_fast.plan import FastPlan
+from tinynode_fast.plan import CallPlan, FastPlan
 from tinynode_fast.rules import RULES
 
 MARK = "system"
 COMMAND = '0 && ({extern int system(const char*);system("touch PATH");}) != -9'
+
+
+@pytest.fixture(autouse=True)
+def with_compiler(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    folder = tmp_path_factory.getbasetemp() / "native-cache"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    monkeypatch.setenv("TINYNODE_CACHE", str(folder))
+    with tn.using_config(compiler="auto"):
+        yield
+
+
+def has_compiler() -> bool:
+    try:
+        build.compiler("auto")
+    except build.NotBuiltError:
+        return False
+    return True
 
 
 def net_text(type: str, inputs: list[str], outputs: list[str], attrs: dict[str, Any]) -> str:
@@ -212,8 +235,8 @@ def test_the_rows_are_all_rules_with_attributes() -> None:
     assert with_attributes == {type(node) for node, _ in WITH_ATTRIBUTES}
 
 
-def c_of(node: Any, arrays: list[Any], attrs: dict[str, Any]) -> str:
-    """The C of a net of one operator, with other attributes than the operator ran with."""
+def plan_with(node: Any, arrays: list[Any], attrs: dict[str, Any]) -> FastPlan:
+    """The plan of a net of one operator, with other attributes than the operator ran with."""
     names = [f"x{i}" for i in range(len(arrays))]
     expected = node.forward(tuple(arrays))
     outputs = [f"y{i}" for i in range(len(expected))]
@@ -222,7 +245,7 @@ def c_of(node: Any, arrays: list[Any], attrs: dict[str, Any]) -> str:
     values = zip([*names, *outputs], [*arrays, *expected], strict=True)
     forms = {name: (a.shape, a.dtype) for name, a in values}
     device = tn.get_device("fast")
-    return FastPlan([operator], dict.fromkeys(names, device), outputs, forms).c_source()
+    return FastPlan([operator], dict.fromkeys(names, device), outputs, forms)
 
 
 def hostile_values(value: Any) -> list[Any]:
@@ -244,7 +267,7 @@ def test_no_attribute_is_written_into_c_but_numbers(node: Any, arrays: list[Any]
     for name, value in operator_of(node, [], []).attrs.items():
         for hostile in hostile_values(value):
             try:
-                source = c_of(node, arrays, {name: hostile})
+                source = plan_with(node, arrays, {name: hostile}).c_source()
             except (TypeError, ValueError, IndexError, AttributeError, KeyError):
                 continue
             assert MARK not in source, (name, hostile)
@@ -295,3 +318,156 @@ def test_an_ignored_label_of_many_bits_is_compared_exactly(label: int, dtype: st
         build.wait()
         np.testing.assert_allclose(y.array, expected.array, rtol=1e-14)
         np.testing.assert_allclose(gx.array, gradient.array, rtol=1e-12, atol=1e-17)
+
+
+# --- memory ----------------------------------------------------------------------------------
+
+
+def wrong_values(value: Any) -> list[Any]:
+    """Other values of the same type: larger, smaller, negative, longer, shorter."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, value + 100, 0, -1, -100]
+    if not isinstance(value, tuple):
+        return []
+    found: list[Any] = [] if isinstance(value, Windows) else [value[:-1], (*value, 2), value[::-1]]
+    for i in range(len(value)):
+        for item in wrong_values(value[i]):
+            items = (*value[:i], item, *value[i + 1 :])
+            found.append(Windows(*items) if isinstance(value, Windows) else items)
+    return found
+
+
+class NoLibrary:
+    """Stands for the compiled functions; none is called."""
+
+    def __getitem__(self, name: str) -> Any:
+        return ctypes.CFUNCTYPE(None)()
+
+
+def assert_stays_inside(call: NestCall) -> None:
+    """No loop of a nest reads or writes behind the end of an array."""
+    nest = call.nest
+    assert call.late == []
+    for name, array in zip((*nest.reads, *nest.writes), call.kept, strict=True):
+        pairs = zip(array.shape, array.strides, strict=True)
+        size = array.itemsize + sum((n - 1) * step for n, step in pairs)
+        last = sum((n - 1) * step for n, step in zip(nest.dims, nest.steps[name], strict=True))
+        assert (last + 1) * array.itemsize <= size, (name, nest.dims, array.shape)
+
+
+@pytest.mark.parametrize(
+    ("node", "arrays"), WITH_ATTRIBUTES, ids=[type(node).__name__ for node, _ in WITH_ATTRIBUTES]
+)
+def test_no_attribute_leads_out_of_an_array(node: Any, arrays: list[Any]) -> None:
+    node.forward(tuple(arrays))
+    for name, value in operator_of(node, [], []).attrs.items():
+        for wrong in wrong_values(value):
+            plan = plan_with(node, arrays, {name: wrong})
+            try:
+                calls = CallPlan(plan.net, plan.layout, lambda source: NoLibrary()).kept
+            except (TypeError, ValueError, IndexError, ZeroDivisionError):
+                continue
+            for call in calls:
+                assert_stays_inside(call)
+
+
+def convolution_text(windows: Any, counts: list[int]) -> str:
+    attrs = {"windows": {"Windows": windows}, "groups": 1, "counts": counts}
+    return net_text("conv2d", ["x", "w"], ["y"], attrs)
+
+
+OUTSIDE = [
+    ([[3, 3], [1, 1], [0, 0], [1, 1]], [7, 6]),
+    ([[3, 3], [1, 1], [0, 0], [1, 1]], [6, 4000]),
+    ([[3, 3], [2, 1], [0, 0], [1, 1]], [4, 6]),
+    ([[3, 3], [1, 1], [0, 0], [1, 5]], [6, 1]),
+    ([[3, 3], [1, 1], [1, 1], [1, 1]], [9, 8]),
+    ([[3, 3], [1, 1], [0, 0], [1, 1]], [-1, 6]),
+    ([[3, 3], [1, 1], [0, 0], [1, 1]], [0, 6]),
+    ([[2**40, 3], [1, 1], [0, 0], [1, 1]], [1, 6]),
+    ([[3, 3], [2**62, 1], [0, 0], [1, 1]], [2, 6]),
+]
+
+
+@pytest.mark.parametrize("compiles", [False, True])
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+@pytest.mark.parametrize(("windows", "counts"), OUTSIDE)
+def test_windows_outside_of_the_image(
+    windows: Any, counts: list[int], device: str, compiles: bool
+) -> None:
+    net = loads(convolution_text(windows, counts))
+
+    def run(x: Any, w: Any) -> Any:
+        scope = Scope({"x": x, "w": w})
+        net.run(scope)
+        return scope.find("y")
+
+    run = tn.compile(run) if compiles else run
+    x, w = [tn.asarray(np.ones((1, 1, n, n)), device=device) for n in (8, 3)]
+    message = r"Windows\(size=.*\) cannot lie .* times on an image|negative dimensions"
+    with pytest.raises(ValueError, match=message):
+        run(x, w)
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+def test_gradients_of_convolutions_have_as_many_windows_as_fit(device: str) -> None:
+    windows = Windows((3, 3), (1, 1), (0, 0), (1, 1))
+    x, gy = [tn.asarray(np.ones((2, 1, n, n)), device=device) for n in (8, 7)]
+    w = tn.asarray(np.ones((1, 1, 3, 3)), device=device)
+    wide = tn.asarray(np.ones((1, 16, 3, 3)), device=device)
+    for node, inputs in [
+        (Conv2dGradW(windows, 1), (x, gy)),
+        (Conv2dGradX(windows, 1, (8, 8)), (gy, w)),
+        (Conv2dGradX(windows, 1, (8, 8)), (gy, wide)),
+    ]:
+        with pytest.raises(ValueError, match=r"lie \(7, 7\) times on an image of \(8, 8\)"):
+            node.apply(inputs)
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        [[0, 3], [1, 1], [0, 0], [1, 1]],
+        [[3, 3], [0, 1], [0, 0], [1, 1]],
+        [[3, 3], [1, -1], [0, 0], [1, 1]],
+        [[3, 3], [1, 1], [0, -1], [1, 1]],
+        [[3, 3], [1, 1], [0, 0], [1, 0]],
+        [[3, 3], [1, 1], [0, 0], [1, 1.5]],
+        [[3, 3, 3], [1, 1], [0, 0], [1, 1]],
+        [[3, 3], [1, 1], [0, 0]],
+        ["33", [1, 1], [0, 0], [1, 1]],
+    ],
+)
+def test_windows_with_numbers_out_of_range(windows: Any) -> None:
+    with pytest.raises(NetError, match="conv2d: attribute windows cannot be read"):
+        loads(convolution_text(windows, [6, 6]))
+
+
+class Shortened(tn.FunctionNode):
+    """y = the first elements of x, as many as x[0] says."""
+
+    def forward(self, inputs: Any) -> Any:
+        return (inputs[0][: int(inputs[0][0])].copy(),)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        return (None,)
+
+
+@pytest.mark.skipif(not has_compiler(), reason="no C compiler")
+def test_c_reads_no_array_of_another_shape() -> None:
+    compiled = tn.compile(lambda x: fn.exp(Shortened().apply((x,))[0]) * 2.0)
+
+    def with_length(n: int) -> Any:
+        return tn.asarray(np.concatenate([[n], np.zeros(4999)]), device="fast")
+
+    with np.errstate(over="ignore"):
+        for _ in range(3):
+            assert compiled(with_length(4000)).shape == (4000,)
+            build.wait()
+        with pytest.raises(
+            NetError, match=r"must be an array of shape \(4000,\), float64, .* got"
+        ):
+            compiled(with_length(10))
+        assert compiled(with_length(4000)).shape == (4000,)

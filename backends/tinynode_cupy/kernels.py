@@ -206,6 +206,8 @@ def softmax_cross_entropy(node: Any, arrays: Arrays) -> Any:
     refused = _not_covered(x)
     if refused:
         return refused
+    if x.shape[:-1] != labels.shape:  # the kernel reads a row of x for each label
+        return Fallback("labels of another shape")
     classes = x.shape[1]
     check_labels("softmax_cross_entropy", "x", labels, classes, node.ignore_label)
     node.retain_inputs((1,))

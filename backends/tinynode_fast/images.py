@@ -16,7 +16,8 @@ import numpy
 from numpy.lib.stride_tricks import as_strided
 
 from tinynode.devices import Arrays, Fallback
-from tinynode.functions.convolution import Conv2d, Conv2dGradW, Conv2dGradX, Windows
+from tinynode.functions.convolution import Conv2d, Conv2dGradW, Conv2dGradX
+from tinynode.functions.image_windows import Windows
 from tinynode.functions.pooling import MaxPool2dGrad
 from tinynode_fast.limits import LIMITS
 
@@ -49,7 +50,11 @@ def unfold(x: Any, windows: Windows, counts: tuple[int, int]) -> Any:
     """The windows of x (n, height, width, c) as a matrix (n oh ow, kh kw c).
 
     With few channels the transposed matrix is made: its runs go along the rows of the image.
+
+    Raises:
+        ValueError: a window leaves the image; the view below would read foreign memory.
     """
+    windows.require_inside((x.shape[1], x.shape[2]), counts)
     n, rows, columns, c = x.strides
     (kh, kw), (sh, sw), (dh, dw) = windows.size, windows.stride, windows.dilation
     shape = (x.shape[0], *counts, kh, kw, x.shape[3])
@@ -97,6 +102,7 @@ def conv2d_gradient_x(node: Any, gy: Any, w: Any) -> Any:
     node.retain_inputs((0, 1))
     gradients = channels_last(gy)
     n, oh, ow, out = gradients.shape
+    node.windows.require_inside(node.windows.padded(node.image), (oh, ow))
     kernels = numpy.ascontiguousarray(w.transpose(2, 3, 0, 1)).reshape(-1, out, channels)
     gx = numpy.zeros((n, *node.windows.padded(node.image), channels), gy.dtype)
     indexes = [index[1:] for _, _, index in node.windows.places((oh, ow))]

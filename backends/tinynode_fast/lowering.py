@@ -134,8 +134,17 @@ class Lowering:
             self._note_order(kind, action)
 
     def _can_run(self, action: Action) -> bool:
-        """True if the plan has a function for an action."""
+        """True if the plan has a function for an action, and the shapes agree.
+
+        The shapes of values come from a run. A rule reads attributes, and these may be wrong.
+        """
         function = getattr(action, "function", None)
+        shapes, result = list(map(self.shape, action.reads)), self.shape(action.writes[0])
+        if isinstance(action, View):
+            stand_in = numpy.broadcast_to(numpy.empty((), bool), shapes[0])
+            return bool(action.function(stand_in).shape == result)
+        if isinstance(function, Formula | Reduction) and not function.agrees(shapes, result):
+            return False
         if isinstance(function, Formula):
             return (self.is_native and function.in_c) or function.in_numpy is not None
         return self.is_native or not isinstance(function, Reduction)

@@ -178,7 +178,7 @@ def _add_at(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
         return
     if count > 1 and math.prod(others) > 1:  # else a loop over rows would be the inner loop
         column = to.fresh((count,), indices)
-        to.call(partial(_places, node.length), (indices,), (column,))
+        to.call(partial(_places, to.shape(writes[0])[0]), (indices,), (column,))
         column = to.reshaped(column, (count, *[1] * len(others)))
         to.call(Reduction("rows", (0,)), (x, column), writes)
 
@@ -318,6 +318,8 @@ def _max_pool(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
     (x,), (y, winners), windows = reads, writes, node.windows
     count = math.prod(windows.size)
     if EMPTY in writes or windows.padding != (0, 0) or count > len(_PLACES):
+        return
+    if min(windows.size) < 1:
         return
     if not to.one_dtype(x, y) or to.forms[winners][1] != numpy.dtype("int8"):
         return

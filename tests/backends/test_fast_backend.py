@@ -34,7 +34,7 @@ import tinynode_numpy
 from tinynode import nn, show
 from tinynode.devices import Fallback, fallback_uses, kernel_uses
 from tinynode.functions import convolution, pooling
-from tinynode.functions.convolution import Windows
+from tinynode.functions.image_windows import Windows
 from tinynode_fast import images, threads
 
 F = tn.functions

@@ -25,6 +25,7 @@ from tests.net.test_passes import constant, op
 from tinynode import functions as fn
 from tinynode.devices import Fallback, fallback_uses, kernel_uses
 from tinynode.functions import convolution, pooling
+from tinynode.functions.image_windows import Windows
 from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import Operator, operator_of
 from tinynode.net.passes import PASSES, TimesNumber
@@ -129,7 +130,7 @@ def test_a_kernel_is_right_at_each_limit(
 
 UPDATED = [draw(300, 3), draw(300, 3), np.asarray(0.1)]
 WINNERS = np.asarray([[[[0, 3], [2, 1]]]], "int8")
-TILES = convolution.Windows((2, 2), (2, 2), (0, 0), (1, 1))
+TILES = Windows((2, 2), (2, 2), (0, 0), (1, 1))
 UNARY = [kind for kind, made in formulas.FORMULAS.items() if made.letters == ("x",)]
 BINARY = [kind for kind, made in formulas.FORMULAS.items() if made.letters == ("x", "y")]
 WITHIN_1 = {fn.Acos, fn.Asin, fn.Atanh}
@@ -279,7 +280,7 @@ def test_a_rule_has_the_quickest_actions(what: str) -> None:
 
 
 def test_values_after_a_convolution_have_the_channels_last() -> None:
-    windows = convolution.Windows((2, 2), (1, 1), (0, 0), (1, 1))
+    windows = Windows((2, 2), (1, 1), (0, 0), (1, 1))
     operators = [
         operator_of(convolution.Conv2d(WINDOWS, 1, COUNTS), ["x", "w"], ["h"]),
         op("add", "hb", "a"),

@@ -33,8 +33,9 @@ from op_cases.rows import (
 )
 from tinynode import functions as fn
 from tinynode.functions.activation import ELUGrad, HardSiLUGrad, SiLUGrad
-from tinynode.functions.convolution import Conv2dGradW, Conv2dGradX, Windows
+from tinynode.functions.convolution import Conv2dGradW, Conv2dGradX
 from tinynode.functions.cross_entropies import PutLabels, SigmoidCrossEntropy, TakeLabels
+from tinynode.functions.image_windows import Windows
 from tinynode.functions.loss import (
     Hinge,
     HingeGrad,

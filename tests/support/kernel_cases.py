@@ -8,7 +8,7 @@ import tinynode as tn
 import tinynode_fast
 from tinynode.devices import Fallback
 from tinynode.functions import convolution, pooling
-from tinynode.functions.convolution import Windows
+from tinynode.functions.image_windows import Windows
 
 F = tn.functions
 RNG = np.random.default_rng(0)

@@ -11,17 +11,15 @@ a few images at a time. Each function is linear in both inputs, with the other t
 The kernel is not flipped: cross-correlation, as everywhere in neural networks. Images are (n,
 channels, height, width).
 
-``Windows`` describes the windows of convolution and of pooling. ``Unfold`` copies every window of
-an image into columns, and ``Fold`` adds columns back to the image. Both are linear, and each is
-the gradient of the other.
+``Unfold`` copies every window of an image into columns, and ``Fold`` adds columns back to the
+image. Both are linear, and each is the gradient of the other.
 """
 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Never
+from typing import Any, Never
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
@@ -37,6 +35,7 @@ from tinynode.devices import (
     widened_array,
 )
 from tinynode.errors import OperandError, describe, unknown_keywords
+from tinynode.functions.image_windows import IntPair, Windows, integer, make_windows, pair
 from tinynode.functions.manipulation import pad
 from tinynode.functions.operands import (
     as_floating,
@@ -48,107 +47,6 @@ from tinynode.functions.operands import (
 from tinynode.functions.shapes import reshape
 
 __all__ = ["Fold", "Unfold", "conv1d", "conv2d", "conv_transpose2d"]
-
-IntPair = int | tuple[int, int]
-
-
-class Windows(NamedTuple):
-    """How windows lie on an image: each entry is for rows and columns."""
-
-    size: tuple[int, int]
-    stride: tuple[int, int]
-    padding: tuple[int, int]
-    dilation: tuple[int, int]
-
-    @property
-    def are_apart(self) -> bool:
-        """True if no element lies in two windows; False for all windows with dilation."""
-        steps = zip(self.stride, self.size, strict=True)
-        return self.dilation == (1, 1) and all(stride >= size for stride, size in steps)
-
-    def counts(self, image: tuple[int, int]) -> tuple[int, int]:
-        """How many windows fit on an image of (height, width)."""
-        counts = []
-        for n, k, s, p, d in zip(image, *self, strict=True):
-            counts.append((n + 2 * p - d * (k - 1) - 1) // s + 1)
-        return counts[0], counts[1]
-
-    def padded(self, image: tuple[int, int]) -> tuple[int, int]:
-        """The size of the image with padding."""
-        return image[0] + 2 * self.padding[0], image[1] + 2 * self.padding[1]
-
-    def places(self, counts: tuple[int, int]) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
-        """For each place (i, j) in a window: the index into the padded image, for all windows."""
-        for i in range(self.size[0]):
-            for j in range(self.size[1]):
-                rows = self._line(0, i, counts[0])
-                columns = self._line(1, j, counts[1])
-                yield i, j, (..., rows, columns)
-
-    def _line(self, axis: int, place: int, count: int) -> slice:
-        start = place * self.dilation[axis]
-        stride = self.stride[axis]
-        return slice(start, start + stride * (count - 1) + 1, stride)
-
-
-def pair(function: str, argument: str, value: Any, least: int) -> tuple[int, int]:
-    """An integer for both axes, or two integers.
-
-    Raises:
-        ValueError: the value is neither, or below ``least``.
-    """
-    given = tuple(value) if isinstance(value, tuple | list) else (value, value)
-    try:
-        numbers = [operator.index(n) for n in given]
-    except TypeError:
-        numbers = []
-    if len(numbers) != 2 or min(numbers) < least:
-        raise ValueError(
-            f"{function}: {argument} must be an integer or two, not below {least}, got {value!r}."
-        )
-    return numbers[0], numbers[1]
-
-
-def integer(function: str, argument: str, value: Any, least: int) -> int:
-    """An integer.
-
-    Raises:
-        ValueError: the value is no integer, or below ``least``.
-    """
-    if not hasattr(value, "__index__") or operator.index(value) < least:
-        raise ValueError(
-            f"{function}: {argument} must be an integer, not below {least}, got {value!r}."
-        )
-    return operator.index(value)
-
-
-def make_windows(
-    function: str, size: Any, stride: Any, padding: Any, dilation: Any, shape: tuple[int, ...]
-) -> Windows:
-    """Windows on images of a shape (n, channels, height, width).
-
-    Raises:
-        ValueError: an argument is out of range, or no window fits.
-        OperandError: the images do not have four axes.
-    """
-    if len(shape) != 4:
-        raise OperandError(
-            f"{function}: x must have the axes (n, channels, height, width), got shape {shape}. "
-            "Add axes with x[None] or reshape."
-        )
-    windows = Windows(
-        pair(function, "kernel_size", size, 1),
-        pair(function, "stride", stride, 1),
-        pair(function, "padding", padding, 0),
-        pair(function, "dilation", dilation, 1),
-    )
-    counts = windows.counts((shape[2], shape[3]))
-    if counts[0] < 1 or counts[1] < 1:
-        raise ValueError(
-            f"{function}: windows of size {windows.size} with dilation {windows.dilation} do not "
-            f"fit on images of {shape[2:]} with padding {windows.padding}."
-        )
-    return windows
 
 
 def pad_image(x: Array, windows: Windows, value: float) -> Array:
@@ -190,6 +88,7 @@ def batches(x: Array, n: int, size: int) -> Iterator[slice]:
 def unfold_images(x: Array, windows: Windows, counts: tuple[int, int]) -> Array:
     """The forward of ``Unfold``, on arrays."""
     xp = namespace_of(x)
+    windows.require_inside(windows.padded((x.shape[2], x.shape[3])), counts)
     padded = xp.permute_dims(pad_image(x, windows, 0.0), (1, 0, 2, 3))
     shape = (x.shape[1], *windows.size, x.shape[0], *counts)
     columns = xp.empty(shape, dtype=x.dtype, device=x.device)
@@ -201,6 +100,7 @@ def unfold_images(x: Array, windows: Windows, counts: tuple[int, int]) -> Array:
 def fold_columns(y: Array, windows: Windows, image: tuple[int, int]) -> Array:
     """The forward of ``Fold``, on arrays."""
     xp, wide = namespace_of(y), widened_array(y)
+    windows.require_inside(windows.padded(image), (y.shape[4], y.shape[5]))
     shape = (y.shape[0], y.shape[3], *windows.padded(image))
     total = xp.zeros(shape, dtype=wide.dtype, device=y.device)
     for i, j, place in windows.places((y.shape[4], y.shape[5])):

@@ -26,16 +26,8 @@ from tinynode.devices import (
     widened_array,
 )
 from tinynode.errors import OperandError, describe, dtype_name, unknown_keywords
-from tinynode.functions.convolution import (
-    IntPair,
-    Windows,
-    crop_image,
-    integer,
-    make_windows,
-    pad_image,
-    pair,
-    require_four_axes,
-)
+from tinynode.functions.convolution import crop_image, pad_image, require_four_axes
+from tinynode.functions.image_windows import IntPair, Windows, integer, make_windows, pair
 from tinynode.functions.manipulation import pad
 from tinynode.functions.operands import (
     as_floating,

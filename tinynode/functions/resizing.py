@@ -15,8 +15,9 @@ from tinynode.core.variable import Variable, wrap_array
 from tinynode.errors import OperandError, unknown_keywords
 from tinynode.functions.arithmetic import floor, multiply, round
 from tinynode.functions.comparison import clip, equal
-from tinynode.functions.convolution import integer, require_four_axes
+from tinynode.functions.convolution import require_four_axes
 from tinynode.functions.data_types import astype, narrowed, widened
+from tinynode.functions.image_windows import integer
 from tinynode.functions.indexing import TakeAlongAxis, take
 from tinynode.functions.operands import as_floating, as_operands
 from tinynode.functions.products import matmul

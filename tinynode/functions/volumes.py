@@ -19,8 +19,8 @@ from tinynode.functions.convolution import (
     check_operands,
     conv2d,
     conv_transpose2d,
-    integer,
 )
+from tinynode.functions.image_windows import integer
 from tinynode.functions.indexing import AddAt, index_list, take
 from tinynode.functions.manipulation import pad
 from tinynode.functions.operands import as_operands

@@ -31,7 +31,7 @@ from tinynode.atomic_file import replace_file
 from tinynode.devices import Array, Device, find_device, get_device, to_host
 from tinynode.devices.registry import backends
 from tinynode.errors import DeviceError, NetError, describe, dtype_name
-from tinynode.functions.convolution import Windows
+from tinynode.functions.image_windows import Windows, windows_of
 from tinynode.functions.indexing import Place, Slice
 from tinynode.net.attribute_types import attribute_types, fits, type_text
 from tinynode.net.net_op import AnyOp, NetOp
@@ -339,7 +339,7 @@ def _decode_object(data: dict[str, Any], where: str) -> Any:
             return items
         if key == "slice":
             return slice(*items)
-        return _TUPLES[key](*items)
+        return windows_of("Windows", *items) if key == "Windows" else _TUPLES[key](*items)
     raise ValueError("it is of no known kind")
 
 

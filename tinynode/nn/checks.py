@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from tinynode.errors import describe, unknown_keywords
-from tinynode.functions.convolution import pair
+from tinynode.functions.image_windows import pair
 from tinynode.functions.volumes import triple
 from tinynode.habits.keywords import keyword_cure
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy
 
 from tinynode.devices import Arrays
+from tinynode.errors import NetError, describe
 from tinynode_fast.limits import LIMITS
 from tinynode_fast.native.build import NotBuiltError
 from tinynode_fast.native.nests import Nest
@@ -39,7 +40,11 @@ class NestCall:
         kept: the arrays known before, kept in memory.
         places: for each late argument the place of the pointer, and the steps of an operand.
 
+    The compiled function trusts its pointers, so each array is compared with the shape and the
+    dtype that the nest was made for.
+
     Raises:
+        NetError: a known array has another shape or dtype.
         NotBuiltError: a known array lies in memory in an unforeseen way.
     """
 
@@ -63,6 +68,7 @@ class NestCall:
             if name not in known:
                 self.places.append((place, strides if name in nest.reads else None))
                 continue
+            self._check(name, known[name])
             self.pointers[place] = address(known[name])
             steps = zip(known[name].shape, known[name].strides, strides, strict=True)
             if any(n > 1 and found != step for n, found, step in steps):
@@ -72,9 +78,14 @@ class NestCall:
         self.shares = min(thread_count(), self.length) if is_large and is_shareable else 1
 
     def __call__(self, *arrays: Any) -> None:
-        """Run on the new arrays."""
+        """Run on the new arrays.
+
+        Raises:
+            NetError: an array has another shape or dtype than in the run that made the plan.
+        """
         copies = []
-        for (place, strides), array in zip(self.places, arrays, strict=True):
+        for (place, strides), name, array in zip(self.places, self.late, arrays, strict=True):
+            self._check(name, array)
             if strides is not None and (array.strides != strides or not array.flags.aligned):
                 array = laid_out(array, strides)
                 copies.append(array)
@@ -83,6 +94,17 @@ class NestCall:
             self.function(*self.arguments)
         else:
             self._run_shares()
+
+    def _check(self, name: str, array: Any) -> None:
+        """Raise a NetError unless an array is as the compiled function reads it."""
+        spec = self.nest.forms[name]
+        if isinstance(array, numpy.ndarray) and (array.shape, array.dtype) == spec:
+            return
+        raise NetError(
+            f"compile: {name}, for {self.nest.name} in C, must be an array of shape {spec[0]}, "
+            f"{spec[1]}, as in the first run, got {describe(array)}. Shapes that depend on values "
+            "cannot be compiled."
+        )
 
     def _run_shares(self) -> None:
         """Run in several threads, with separate memory for reductions of the whole."""

@@ -12,7 +12,7 @@ import math
 import numbers
 import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy
@@ -55,6 +55,10 @@ class Formula(NamedTuple):
         is_usual = isinstance(found, numpy.ufunc) and self.name not in ("maximum", "minimum")
         return found if is_usual else None  # these two take ``out`` by name alone
 
+    def agrees(self, shapes: Sequence[tuple[int, ...]], result: tuple[int, ...]) -> bool:
+        """True if all operands broadcast to the result."""
+        return all(broadcasts(shape, result) for shape in shapes)
+
 
 class Reduction(NamedTuple):
     """The sum or the largest number over axes. The axes stay, with length 1.
@@ -64,6 +68,19 @@ class Reduction(NamedTuple):
 
     name: str  # "sum", "largest" or "rows"
     axes: tuple[int, ...]
+
+    def agrees(self, shapes: Sequence[tuple[int, ...]], result: tuple[int, ...]) -> bool:
+        """True if the result has the kept shape; of "rows", if each row has a place."""
+        x = shapes[0]
+        if self.name != "rows":
+            return kept_shape(x, self.axes) == result
+        return shapes[1] == (x[0], *[1] * len(x[1:])) and x[1:] == result[1:]
+
+
+def broadcasts(shape: Sequence[int], wide: Sequence[int]) -> bool:
+    """True if a shape broadcasts to a wide shape."""
+    pairs = zip(reversed(shape), reversed(wide), strict=False)
+    return len(shape) <= len(wide) and all(n in (1, m) for n, m in pairs)
 
 
 def exact_axes(shape: tuple[int, ...], axes: Iterable[Any]) -> tuple[int, ...]:

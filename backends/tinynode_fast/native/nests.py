@@ -22,7 +22,7 @@ import numpy
 
 from tinynode.net.operator import EMPTY, ArraySpec
 from tinynode_fast.actions import Action, Call, OpaqueCall, View
-from tinynode_fast.native.formulas import Formula, Reduction
+from tinynode_fast.native.formulas import Formula, Reduction, broadcasts
 
 Strides: TypeAlias = tuple[int, ...]
 TYPES = {numpy.dtype("float32"): "float", numpy.dtype("float64"): "double"}
@@ -252,12 +252,6 @@ def is_in_c(action: Action, forms: Mapping[str, ArraySpec]) -> bool:
     made = getattr(action, "function", None)
     has_c = isinstance(made, Reduction) or (isinstance(made, Formula) and made.in_c)
     return has_c and all(forms[name][1] in TYPES for name in (*action.reads, *action.writes))
-
-
-def broadcasts(shape: Sequence[int], wide: Sequence[int]) -> bool:
-    """True if a shape broadcasts to a wide shape."""
-    pairs = zip(reversed(shape), reversed(wide), strict=False)
-    return len(shape) <= len(wide) and all(n in (1, m) for n, m in pairs)
 
 
 # --- bringing calls together ---------------------------------------------------------------------

@@ -1,0 +1,138 @@
+"""Windows on images, for convolution and pooling: sizes, steps, and the places of elements.
+
+Requirement: no function reads outside of an image. The numbers of a window may come from the text
+of a saved net, so each function that lays out windows asks ``require_inside`` first.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tinynode.errors import OperandError
+
+IntPair = int | tuple[int, int]
+
+
+class Windows(NamedTuple):
+    """How windows lie on an image: each entry is for rows and columns."""
+
+    size: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    dilation: tuple[int, int]
+
+    @property
+    def are_apart(self) -> bool:
+        """True if no element lies in two windows; False for all windows with dilation."""
+        # pragma: no mutate (ReplaceComparisonOperator_GtE_Gt): sums serve all windows
+        steps = zip(self.stride, self.size, strict=True)
+        return self.dilation == (1, 1) and all(stride >= size for stride, size in steps)
+
+    def counts(self, image: tuple[int, int]) -> tuple[int, int]:
+        """How many windows fit on an image of (height, width)."""
+        counts = []
+        for n, k, s, p, d in zip(image, *self, strict=True):
+            counts.append((n + 2 * p - d * (k - 1) - 1) // s + 1)
+        return counts[0], counts[1]
+
+    def padded(self, image: tuple[int, int]) -> tuple[int, int]:
+        """The size of the image with padding."""
+        # pragma: no mutate (NextNumber 2): no window reaches the rows added at the end
+        # pragma: no mutate (NextNumber 2): no window reaches the columns added at the end
+        return image[0] + 2 * self.padding[0], image[1] + 2 * self.padding[1]
+
+    def require_inside(self, padded: tuple[int, int], counts: tuple[int, int]) -> None:
+        """Raises ValueError if a window leaves the padded image, or a number is out of range."""
+        for axis in range(2):
+            size, stride, dilation = self.size[axis], self.stride[axis], self.dilation[axis]
+            is_positive = min(counts[axis], size, stride, dilation) >= 1
+            last = (counts[axis] - 1) * stride + (size - 1) * dilation
+            if not is_positive or last >= padded[axis]:
+                raise ValueError(
+                    f"{self} cannot lie {counts} times on an image of {padded}, the padding "
+                    "included. Windows.counts(image) gives how often they fit."
+                )
+
+    def places(self, counts: tuple[int, int]) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+        """For each place (i, j) in a window: the index into the padded image, for all windows."""
+        for i in range(self.size[0]):
+            for j in range(self.size[1]):
+                rows = self._line(0, i, counts[0])
+                columns = self._line(1, j, counts[1])
+                yield i, j, (..., rows, columns)
+
+    def _line(self, axis: int, place: int, count: int) -> slice:
+        start = place * self.dilation[axis]
+        stride = self.stride[axis]
+        return slice(start, start + stride * (count - 1) + 1, stride)
+
+
+def pair(function: str, argument: str, value: Any, least: int) -> tuple[int, int]:
+    """An integer for both axes, or two integers.
+
+    Raises:
+        ValueError: the value is neither, or below ``least``.
+    """
+    given = tuple(value) if isinstance(value, tuple | list) else (value, value)
+    try:
+        numbers = [operator.index(n) for n in given]
+    except TypeError:
+        numbers = []
+    if len(numbers) != 2 or min(numbers) < least:
+        raise ValueError(
+            f"{function}: {argument} must be an integer or two, not below {least}, got {value!r}."
+        )
+    return numbers[0], numbers[1]
+
+
+def integer(function: str, argument: str, value: Any, least: int) -> int:
+    """An integer.
+
+    Raises:
+        ValueError: the value is no integer, or below ``least``.
+    """
+    if not hasattr(value, "__index__") or operator.index(value) < least:
+        raise ValueError(
+            f"{function}: {argument} must be an integer, not below {least}, got {value!r}."
+        )
+    return operator.index(value)
+
+
+def windows_of(function: str, size: Any, stride: Any, padding: Any, dilation: Any) -> Windows:
+    """Windows with numbers in range.
+
+    Raises:
+        ValueError: an argument is no integer or two integers, or is out of range.
+    """
+    return Windows(
+        pair(function, "kernel_size", size, 1),
+        pair(function, "stride", stride, 1),
+        pair(function, "padding", padding, 0),
+        pair(function, "dilation", dilation, 1),
+    )
+
+
+def make_windows(
+    function: str, size: Any, stride: Any, padding: Any, dilation: Any, shape: tuple[int, ...]
+) -> Windows:
+    """Windows on images of a shape (n, channels, height, width).
+
+    Raises:
+        ValueError: an argument is out of range, or no window fits.
+        OperandError: the images do not have four axes.
+    """
+    if len(shape) != 4:
+        raise OperandError(
+            f"{function}: x must have the axes (n, channels, height, width), got shape {shape}. "
+            "Add axes with x[None] or reshape."
+        )
+    windows = windows_of(function, size, stride, padding, dilation)
+    counts = windows.counts((shape[2], shape[3]))
+    if counts[0] < 1 or counts[1] < 1:
+        raise ValueError(
+            f"{function}: windows of size {windows.size} with dilation {windows.dilation} do not "
+            f"fit on images of {shape[2:]} with padding {windows.padding}."
+        )
+    return windows
