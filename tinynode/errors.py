@@ -20,6 +20,7 @@ value, and the next step to try.
       NetError                (ValueError)    a net or an operator cannot be made, found or run
         TraceError            (RuntimeError)  a net cannot record an operation of the function
       NondifferentiableError  (ValueError)    numerical_grad met a kink
+      NoValuesError           (ValueError)    an array on the device shapes was asked for a value
       NonFiniteError          (RuntimeError)  debug mode met an infinite gradient, or a NaN
         NaNError                                debug mode met a NaN
       OperandError            (TypeError)     an argument is no Variable, array or number
@@ -124,6 +125,10 @@ class TraceError(NetError, RuntimeError):
 
 class NondifferentiableError(TinynodeError, ValueError):
     """``numerical_grad`` met a point where the function has no derivative."""
+
+
+class NoValuesError(TinynodeError, ValueError):
+    """An array on the device ``shapes``, which has a shape and a dtype, was asked for a value."""
 
 
 class OperandError(TinynodeError, TypeError):

@@ -23,6 +23,7 @@ from tinynode.devices import (
     Array,
     Device,
     check_cast,
+    has_no_values,
     is_integer,
     kind_of,
     to_host,
@@ -680,8 +681,8 @@ def _one_tuple(arguments: tuple[Any, ...]) -> tuple[int, ...]:
 
 def array_text(array: Array, head: str, separator: str) -> str:
     """``head(values)``; for an array without values also its shape."""
-    if array is None:
-        return f"{head}(None)"
+    if array is None or has_no_values(array):
+        return f"{head}({array})"
     host = to_host(without_hidden_axes(array))
     values = numpy.array2string(host, separator=separator, prefix=head + "(")
     shape = f", shape={host.shape}" if host.size == 0 else ""
@@ -690,8 +691,8 @@ def array_text(array: Array, head: str, separator: str) -> str:
 
 def statistics_text(title: str, array: Array | None) -> str:
     """Mean, standard deviation and a few values, in lines."""
-    if array is None:
-        return f"  {title}: None"
+    if array is None or has_no_values(array):
+        return f"  {title}: {array}"
     host = to_host(without_hidden_axes(array))
     values = f"  {title}: {numpy.array2string(host, threshold=20, edgeitems=2)}"
     if not host.size or host.dtype.kind not in "iufb":

@@ -123,17 +123,29 @@ def namespace_of(array: Array) -> Any:
 
 
 def any_true(mask: Array) -> bool:
-    """True if an element of a bool array is true. NumPy counts elements quicker than ``any``."""
+    """True if an element of a bool array is true. NumPy counts elements quicker than ``any``.
+
+    Functions ask for rare values: a label out of range, a NaN. So False for arrays without values.
+    """
     if isinstance(mask, numpy.ndarray | numpy.generic):
         return bool(numpy.count_nonzero(mask))
+    if has_no_values(mask):
+        return False
     return bool(namespace_of(mask).any(mask))
 
 
 def all_true(mask: Array) -> bool:
-    """True if each element of a bool array is true, likewise."""
+    """True if each element of a bool array is true, likewise; True for arrays without values."""
     if isinstance(mask, numpy.ndarray | numpy.generic):
         return bool(numpy.count_nonzero(mask) == mask.size)
+    if has_no_values(mask):
+        return True
     return bool(namespace_of(mask).all(mask))
+
+
+def has_no_values(array: Array) -> bool:
+    """True for an array of the backend ``shapes``: it has a shape and a dtype alone."""
+    return "shapes" in backend_of(array).capabilities
 
 
 def is_known_true(mask: Array) -> bool:

@@ -16,6 +16,7 @@ MODULE_OF_BACKEND = {
     "cupy": "tinynode_cupy",
     "fast": "tinynode_fast",
     "numpy": "tinynode_numpy",
+    "shapes": "tinynode_shapes",
 }
 """tinynode's own backends."""
 MODULE_OF_VMAP = "tinynode_batched"

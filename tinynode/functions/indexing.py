@@ -24,6 +24,7 @@ from tinynode.devices import (
     add_at,
     any_true,
     check_cast,
+    has_no_values,
     hidden_axes,
     is_array,
     is_integer,
@@ -646,7 +647,8 @@ def set_item(x: Any, index: Any, value: Any) -> Variable:
     frozen, arrays = freeze_index("set_item", index, x)
     check_fits("set_item", frozen, x, arrays)
     is_mask = len(frozen) == len(arrays) == 1 and not is_integer(arrays[0].raw)
-    if hidden_axes.stack and is_mask and value.size == 1:  # x[mask] has another shape by example
+    if is_mask and value.size == 1 and (hidden_axes.stack or has_no_values(x.raw)):
+        # x[mask] has another shape by example, or an unknown shape; a number fits any
         fitting = reshape(value, ())
     else:
         fitting = _fitting(value, frozen, x, arrays)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy
 
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, to_host
+from tinynode.devices import Array, has_no_values, to_host
 from tinynode.errors import dtype_name
 from tinynode.show.graphs.explain import gradient_reasons, gradient_state
 from tinynode.show.palette import BEHIND_TEXT, EITHER, FRAME, SHADES, translucent
@@ -48,18 +48,24 @@ _NOTE = "white-space:pre-wrap;margin:2px 0 6px"
 def variable_html(x: Variable) -> str:
     """The card of a Variable."""
     name = clean(f"{type(x).__name__} {x.name or ''}".strip(), 80)
-    value = _with_numbers("value", "", x.raw)
+    raw = _with_values(x)
+    value = _with_numbers("value", "", raw)
     reasons = f'<div style="{_NOTE}">{html.escape(gradient_reasons(x))}</div>'
-    array = None if x.grad_var is None else x.grad_var.raw
+    array = _with_values(x.grad_var)
     gradient = _with_numbers(f"gradient: {gradient_state(x)}", reasons, array)
     return (
         '<div class="tn-variable" style="line-height:1.4">'
         f"<div><b>{html.escape(name)}</b> "
         f'<span style="opacity:0.8">{html.escape(clean(_facts(x), 200))}</span></div>'
         '<div style="display:flex;flex-wrap:wrap;align-items:flex-start;gap:4px 24px">'
-        f"{_column(value, x.raw, f'solid {EITHER.forward}')}"
+        f"{_column(value, raw, f'solid {EITHER.forward}')}"
         f"{_column(gradient, array, f'dashed {EITHER.backward}')}</div></div>"
     )
+
+
+def _with_values(x: Variable | None) -> Array | None:
+    """The array of a Variable; None for an array of the device ``shapes``."""
+    return None if x is None or x.raw is None or has_no_values(x.raw) else x.raw
 
 
 def _facts(x: Variable) -> str:
