@@ -42,7 +42,7 @@ def from_host(array: Any, index: str) -> Any:
 
 
 def to_host(array: Any) -> Never:
-    raise no_values("A copy to the host, as in x.numpy(), tolist() or print(x),")
+    raise no_values("to_host, as in float(x), bool(x), x.item(), x.numpy(),")
 
 
 def synchronize(index: str) -> None:
@@ -57,13 +57,16 @@ def lift(value: object) -> Any:
 def forward(node: Any, arrays: tuple[Any, ...]) -> Any:
     """Run a function; random numbers are not drawn.
 
+    Of an array of NumPy among the inputs, as in ``tn.summary``, shape and dtype are used.
+
     Raises:
         NoValuesError: the function reads values. The message names the function.
     """
     if getattr(node, "is_random", False):
         return (ShapeArray(node.shape, numpy.dtype(node.dtype)),)
+    known = [x if type(x) is ShapeArray else ShapeArray(x.shape, x.dtype) for x in arrays]
     try:
-        return node.forward(arrays)
+        return node.forward(tuple(known))
     except NoValuesError as error:
         raise NoValuesError(f"{node.label}: {error}") from error
 
