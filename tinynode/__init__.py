@@ -144,6 +144,7 @@ __all__ = [
     "seed",
     "set_debug",
     "show",
+    "summary",
     "synchronize",
     "to_host",
     "trace",
@@ -156,12 +157,17 @@ __all__ = [
 ]
 
 
-_LATE = {"show": "tinynode.show", "diagnose": "tinynode.doctor"}
+_LATE = {
+    "show": "tinynode.show",
+    "diagnose": "tinynode.doctor",
+    "summary": "tinynode.nn.summary",
+}
 """The names that import a module at the first use: many programs draw no pictures."""
 
 if typing.TYPE_CHECKING:
     from tinynode import show as show
     from tinynode.doctor import diagnose as diagnose
+    from tinynode.nn.summary import summary as summary
 else:
 
     def __getattr__(name: str) -> typing.Any:
