@@ -15,9 +15,9 @@ from typing import Any
 from tinynode.configuration import config, force_backprop_mode, no_backprop_mode, using_config
 from tinynode.core.backprop import grad
 from tinynode.core.captures import Captures, cut_inputs, standing_in
+from tinynode.core.conversion import decide_requires_grad
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.hooks import is_recording_net
-from tinynode.core.messages import decide_requires_grad
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, hidden_axes, running_inside
 from tinynode.errors import GraphError, describe

@@ -12,7 +12,7 @@ from op_drivers import call, differentiable, draw_inputs, draw_like, make_inputs
 
 import tinynode as tn
 import tinynode.functions as fn
-from tinynode.core import array_pass
+from tinynode.core.gradient_table import ArrayTable
 from tinynode.core.hooks import thread_state
 
 OPERATIONS = sorted({case.operation for case in CASES})
@@ -48,14 +48,13 @@ def test_each_row_gives_equal_gradients_both_ways(operation: str) -> None:
 
 def test_the_library_s_functions_take_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     on_variables: set[str] = set()
+    run_on_variables = ArrayTable.run_on_variables
 
-    step_on_variables = array_pass.step_on_variables
-
-    def note(sweep: Any, function: Any) -> None:
+    def note(table: ArrayTable, function: Any, *rest: Any) -> Any:
         on_variables.add(f"{type(function).__module__}.{type(function).__name__}")
-        step_on_variables(sweep, function)
+        return run_on_variables(table, function, *rest)
 
-    monkeypatch.setattr(array_pass, "step_on_variables", note)
+    monkeypatch.setattr(ArrayTable, "run_on_variables", note)
     for case in CASES:
         if case.operation != "to_device":
             gradients(case, case.dtypes[0])

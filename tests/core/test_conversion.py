@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tinynode as tn
-from tinynode.core.conversion import RawArgument, as_variable, is_operand
+from tinynode.core.array_arguments import RawArgument
+from tinynode.core.conversion import as_variable, is_operand
 from tinynode.errors import DeviceError, DeviceMixError, OperandError, RequiresGradError
 
 F = tn.functions

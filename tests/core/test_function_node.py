@@ -12,7 +12,7 @@ import pytest
 
 import tinynode as tn
 from tinynode import type_check
-from tinynode.core import messages
+from tinynode.core.hooks import retained_arrays
 from tinynode.core.hooks import thread_state
 from tinynode.errors import (
     DeviceMixError,
@@ -547,18 +547,32 @@ def test_retained_outputs_come_in_the_order_of_the_indexes_as_the_user_s_variabl
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
-def test_arrays_to_retain_are_those_at_the_positions(number):
-    arrays = tuple(range(10, 10 + number))
+@pytest.mark.parametrize("what", ["inputs", "outputs"])
+def test_the_arrays_at_the_positions_are_retained(number, what):
+    class Several(tn.FunctionNode):
+        def __init__(self, indexes):
+            self.indexes = indexes
+
+        def forward(self, inputs):
+            getattr(self, f"retain_{what}")(self.indexes)
+            return tuple(x + 1.0 for x in inputs)
+
     for length in range(number + 1):
         for indexes in itertools.product(range(number + 1), repeat=length):
+            f, xs = Several(indexes), tuple(variable([float(i)]) for i in range(number))
             if number in indexes:
                 with pytest.raises(IndexError, match="there is no position"):
-                    messages.arrays_to_retain(Scale(), indexes, arrays)
-            else:
-                kept = messages.arrays_to_retain(Scale(), indexes, arrays)
-                assert kept == tuple(x if i in indexes else None for i, x in enumerate(arrays))
-    if number < 4:  # no new tuple
-        assert messages.arrays_to_retain(Scale(), tuple(range(number)), arrays) is arrays
+                    f.apply(xs)
+                continue
+            ys = f.apply(xs)
+            of = xs if what == "inputs" else ys
+            found = getattr(f, f"get_retained_{what}")()
+            assert len(found) == length
+            assert all(v is of[i] for v, i in zip(found, indexes, strict=True))
+            kept = retained_arrays(f)[what == "outputs"]
+            wanted = [x.array if i in indexes else None for i, x in enumerate(of)]
+            assert all(one is other for one, other in zip(kept, wanted, strict=True))
+            assert [x.node.data for x in of] == wanted
 
 
 @pytest.mark.parametrize("method", ["retain_inputs", "retain_outputs"])

@@ -39,10 +39,9 @@ LAYERS = [
         "tinynode.core.not_finite",
         "tinynode.core.origins",
     },
-    {"tinynode.core.array_pass"},
+    {"tinynode.core.array_arguments", "tinynode.core.seeds"},
     {"tinynode.core.function_node"},
     {"tinynode.core.gradient_table", "tinynode.core.function", "tinynode.core.paths"},
-    {"tinynode.core.accumulation"},
     {"tinynode.random"},
     {"tinynode.functions"},
     {"tinynode.core.backprop"},
@@ -54,8 +53,9 @@ BACK_EDGES = {
     for name in (
         "array_methods",
         "conversion",
+        "function_node",
         "gradient_table",
-        "messages",
+        "seeds",
         "variable",
         "variable_node",
     )

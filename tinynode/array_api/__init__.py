@@ -7,6 +7,7 @@ xp.linalg.vector_norm(xp.exp(x)).backward()
 Source: the Array API standard 2025.12.
 """
 
+from tinynode.array_api import gradient_cut as gradient_cut
 from tinynode.array_api.namespace import (
     ArrayNamespace,
     array_namespace,

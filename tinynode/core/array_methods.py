@@ -89,6 +89,10 @@ class ArrayMethods:
         """Take over array and node of ``result``: the end of every write."""
         raise NotImplementedError
 
+    def as_variable(self) -> tinynode.Variable:
+        """The Variable for functions to use: for a stand-in, the one behind."""
+        raise NotImplementedError
+
     # --- facts -----------------------------------------------------------------------------
 
     def filled_array(self) -> Array:
@@ -163,11 +167,11 @@ class ArrayMethods:
         return int(self.item())
 
     def __float__(self) -> float:
-        tinynode.core.conversion.warn_of_cut(self, "float(x)")
+        tinynode.array_api.gradient_cut.warn_of_cut(self, "float(x)")
         return float(self.item())
 
     def __complex__(self) -> complex:
-        tinynode.core.conversion.warn_of_cut(self, "complex(x)")
+        tinynode.array_api.gradient_cut.warn_of_cut(self, "complex(x)")
         return complex(self.item())
 
     def __index__(self) -> int:

@@ -4,6 +4,9 @@ Requirement: the backward of a function runs once, after the backward of all use
 in a graph of any depth. So the pass is a loop over a heap ordered by rank, called a *sweep*. The
 users of an output have higher ranks than the creator. So the highest rank is always ready.
 
+There is one loop, for passes on Variables and for passes on arrays: the table of gradients knows
+the difference. A breakpoint in ``Sweep.step`` stops in every backward pass.
+
 Gradients are written to the Variables only at the end. On an error, every ``grad`` is unchanged.
 """
 
@@ -13,15 +16,13 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any, Self
 
-from tinynode.configuration import backprop_mode, config
-from tinynode.core import array_pass, messages
-from tinynode.core.accumulation import fused_backward, unshared
-from tinynode.core.array_pass import run_on_arrays
+from tinynode.configuration import backprop_mode, config, using_config
+from tinynode.core import messages, seeds
 from tinynode.core.function_node import FunctionNode
-from tinynode.core.gradient_table import GradientTable
-from tinynode.core.hooks import active_hooks, retained_and_gradients, tell_failed, thread_state
+from tinynode.core.gradient_table import GradientTable, quickest_table, unshared
+from tinynode.core.hooks import active_hooks, thread_state
 from tinynode.core.paths import nodes_between
-from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.variable import Variable, check_gradient, wrap_array
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import current_device, is_floating
 
@@ -30,22 +31,27 @@ class Sweep:
     """One backward pass over a graph: a loop over a heap of functions.
 
     Args:
-        table: the gradients; at first the gradients of the outputs.
+        table: the gradients of the outputs.
         wanted: the nodes that need a gradient; None means every node that requires a gradient.
 
     Attributes:
-        heap: the waiting functions, as (-rank, number, function). Ties: first in, first out. In a
-            pass on arrays, a function that waits alone is not on the heap.
+        table: all gradients; of arrays, if a pass on arrays will do.
+        heap: the waiting functions, as (-rank, number, function). Ties: first in, first out.
+        seen: the functions that are or were on the heap.
         results: the results of the pass; set at the end.
     """
 
     def __init__(self, table: GradientTable, wanted: set[VariableNode] | None = None) -> None:
-        self.table, self.wanted = table, wanted
-        self.hooks, self.debug = thread_state.hooks, config.debug
-        creators = dict.fromkeys([node._creator_node for node in table.gradients])
-        creators.pop(None, None)  # that of a leaf
-        self.seen: set[FunctionNode] = set(creators)
-        self.heap = sorted([(-f.rank, number, f) for number, f in enumerate(creators, 1)])
+        self.table = quickest_table(table)
+        self.wanted = wanted
+        self.hooks = thread_state.hooks
+        self.debug = config.debug
+        self.heap: list[tuple[int, int, FunctionNode]] = []
+        self.seen: set[FunctionNode] = set()
+        for node in table.gradients:
+            creator = node._creator_node
+            if creator is not None:
+                self.push(creator)
         self.results: dict[VariableNode, Variable] = {}
 
     def __enter__(self) -> Self:
@@ -59,14 +65,13 @@ class Sweep:
 
     def run(self) -> dict[VariableNode, Variable]:
         """Run the backward of each function in reach; gives the remaining gradients."""
-        table, outer = self.table, thread_state.array_device
-        device = thread_state.array_device = table.device = array_pass.device_of_pass(table)
+        outer = thread_state.array_device
+        thread_state.array_device = self.table.device
         try:
-            if device is not None:
-                run_on_arrays(self)  # until no function waits
             while self.heap:
-                self._step(heappop(self.heap)[2])
-            return table.finish()
+                _, _, function = heappop(self.heap)
+                self.step(function)
+            return self.table.finish()
         finally:
             thread_state.array_device = outer  # Ctrl-C may come before an ``__exit__``
 
@@ -76,7 +81,7 @@ class Sweep:
             self.seen.add(function)
             heappush(self.heap, (-function.rank, len(self.seen), function))
 
-    def _step(self, function: FunctionNode) -> None:
+    def step(self, function: FunctionNode) -> None:
         """A function's step: take the gradients of outputs, run backward, add up the results."""
         indexes = []
         for i, node in enumerate(function.inputs or ()):
@@ -84,49 +89,39 @@ class Sweep:
                 indexes.append(i)
         if not indexes:
             return
+        table = self.table
         targets = tuple(indexes)
-        is_watched = self.hooks or function._local_hooks or self.debug
-        hooks = active_hooks(function) if is_watched else ()
+        hooks: Sequence[Any] = ()
+        if self.hooks or self.debug or function._local_hooks:
+            hooks = active_hooks(function)
+            thread_state.array_device = None  # the functions that hooks call get Variables
         for hook in hooks:
             hook.before_backward(self, function)
-        grad_outputs = self.table.take_grad_outputs(function)
-        try:
-            for hook in hooks:
-                hook.backward_preprocess(function, *retained_and_gradients(function, grad_outputs))
-            try:
-                if type(function).backward_accumulate is FunctionNode.backward_accumulate:
-                    grad_inputs = function.backward(targets, grad_outputs)
-                else:
-                    grad_inputs = fused_backward(self.table, function, targets, grad_outputs)
-                if type(grad_inputs) is not tuple or len(grad_inputs) != len(targets):
-                    grad_inputs = messages.gradients_of_targets(function, targets, grad_inputs)
-            except Exception as error:
-                messages.explain_backward_error(error, function)
-                raise
-            for hook in hooks:
-                hook.backward_postprocess(
-                    function, *retained_and_gradients(function, grad_outputs)
-                )
-            for hook in hooks:
-                hook.after_backward(function, targets, grad_outputs, grad_inputs)
-        except BaseException as error:
-            tell_failed(hooks, function, "backward", error)
-            raise
-        for creator in self.table.add(function, targets, grad_inputs):
-            self.push(creator)
+        grad_outputs = table.take_grad_outputs(function)
+        grad_inputs = table.run_backward(function, targets, grad_outputs, hooks)
+        for creator in table.add(function, targets, grad_inputs):
+            if creator not in self.seen:
+                self.push(creator)
         for hook in hooks:
             hook.after_accumulate(self, function)
+        if hooks:
+            thread_state.array_device = table.device
 
 
 def backward_one(
     y: Variable, retain_grad: bool, enable_double_backprop: bool, loss_scale: float | None
 ) -> None:
     """The work of ``Variable.backward``."""
-    if not (y._requires_grad and type(retain_grad) is type(enable_double_backprop) is bool):
-        raise messages.refused_backward(y, retain_grad, enable_double_backprop)
-    seed, node = y._grad_var, y._node
+    if not y._requires_grad:
+        raise messages.cannot_start("y.backward()", "y", y)
+    if not isinstance(retain_grad, bool):
+        raise messages.option_no_bool("retain_grad", retain_grad)
+    if not isinstance(enable_double_backprop, bool):
+        raise messages.option_no_bool("enable_double_backprop", enable_double_backprop)
+    seed = y._grad_var
     if seed is None:
-        messages.check_seedless(y)
+        seeds.check_start_without_gradient(y)
+    node = y._node
     if node is None or node._creator_node is None:
         return  # the gradient of a leaf stays
     with backprop_mode(enable_double_backprop), y._device.active():
@@ -146,19 +141,25 @@ def _run_and_write(table: GradientTable) -> None:
     """Run a sweep, then write all gradients to the Variables; on an error, none."""
     taken: set[int] = set()  # the ids of the arrays that others hold
     for seed in table.gradients.values():
-        taken.update((id(seed.raw), id(getattr(seed.raw, "base", None))))
+        taken.add(id(seed.raw))
+        taken.add(id(getattr(seed.raw, "base", None)))
     with Sweep(table) as sweep:
         remaining = sweep.run()
+        found = dict(sweep.table.kept)
+        for node, gx in remaining.items():
+            if node._creator_node is None:  # else the creator needed no gradient
+                found[node] = gx
         written: list[tuple[Variable, Variable]] = []
-        for node, gx in (*table.kept.items(), *remaining.items()):
+        for node, gx in found.items():
             variable = node._variable() if node._variable else None
-            is_leaf = node._creator_node is None
-            if variable is None or (node in remaining and not is_leaf):
-                continue  # dropped by the user, or the creator needed no gradient
-            if is_leaf and variable._grad_var is not None:
-                messages.check_gradient(variable._grad_var, gx, "x.grad")
+            if variable is None:
+                continue  # dropped by the user
+            if node._creator_node is None and variable._grad_var is not None:
+                check_gradient(variable._grad_var, gx, "x.grad")
                 gx = table.sum_of(variable._grad_var, gx)
-            sweep.results[node] = gx = gx if table.recorded else unshared(gx, taken, variable.raw)
+            if not table.recorded:
+                gx = unshared(gx, taken, variable.raw)
+            sweep.results[node] = gx
             written.append((variable, gx))
         for variable, gx in written:
             variable._grad_var = gx
@@ -184,14 +185,14 @@ def backward(
         ValueError: the lengths differ.
         BackwardSeedError: an output has no gradient to start from.
     """
-    messages.check_sequences("backward", "outputs", outputs, "grad_outputs", grad_outputs)
+    seeds.check_sequences("backward", "outputs", outputs, "grad_outputs", grad_outputs)
     own = grad_outputs is None
     given = [y.grad_var for y in outputs] if grad_outputs is None else grad_outputs
     device = outputs[0].device if outputs else current_device()
     with backprop_mode(enable_double_backprop), device.active():
         table = GradientTable()
         for position, (y, gy) in enumerate(zip(outputs, given, strict=True)):
-            seed = messages.checked_seed(y, gy, position)
+            seed = seeds.checked_seed(y, gy, position)
             # explicit gradients of an output add up; its own counts once, and a leaf keeps it
             if not own or (y.creator_node is not None and y.node not in table.gradients):
                 table.add_seed(y, seed)
@@ -230,8 +231,8 @@ def grad(
         TypeError: an argument is not a tuple or a list.
         ValueError: the lengths differ.
     """
-    messages.check_sequences("grad", "outputs", outputs, "grad_outputs", grad_outputs)
-    messages.check_inputs_of_grad(outputs, inputs, grad_inputs)
+    seeds.check_sequences("grad", "outputs", outputs, "grad_outputs", grad_outputs)
+    seeds.check_inputs_of_grad(outputs, inputs, grad_inputs)
     given = grad_outputs if grad_outputs is not None else [None] * len(outputs)
     device = outputs[0].device if outputs else current_device()
     with backprop_mode(enable_double_backprop), device.active():
@@ -239,21 +240,45 @@ def grad(
         wanted = nodes_between(nodes, [y.node for y in outputs])
         table = GradientTable(keep=None if retain_grad else set(nodes))
         for position, (y, gy) in enumerate(zip(outputs, given, strict=True)):
-            messages.check_start_of_grad(y, gy, position)
+            seeds.check_start_of_grad(y, gy, position)
             if (gy is not None or is_floating(y.filled_array())) and y.node in wanted:
                 table.add_seed(y, _ones_like(y, loss_scale) if gy is None else gy)
         with Sweep(table, wanted) as sweep:
             remaining = sweep.run()
-            found = [remaining.get(node, table.kept.get(node)) for node in nodes]
+            kept = sweep.table.kept
+            found = [remaining.get(node, kept.get(node)) for node in nodes]
             for i, extra in enumerate(grad_inputs or ()):
                 if extra is not None:
-                    messages.check_gradient(extra, inputs[i], f"grad: grad_inputs[{i}]")
+                    check_gradient(extra, inputs[i], f"grad: grad_inputs[{i}]")
                     gx = found[i]
                     found[i] = extra if gx is None else table.sum_of(gx, extra)
             sweep.results = {n: gx for n, gx in zip(nodes, found, strict=True) if gx is not None}
-            for node in table.kept if retain_grad else ():
-                if (variable := node.get_variable_or_none()) is not None:
-                    variable.grad_var = table.kept[node]
-            for x, gx in zip(inputs, found, strict=True) if set_grad else ():
-                x.grad_var = gx
+            if retain_grad:
+                _write_kept(kept)
+            if set_grad:
+                for x, gx in zip(inputs, found, strict=True):
+                    x.grad_var = gx
     return found
+
+
+def _write_kept(kept: dict[VariableNode, Variable]) -> None:
+    """Write gradients to the Variables of nodes that are alive."""
+    for node, gradient in kept.items():
+        variable = node.get_variable_or_none()
+        if variable is not None:
+            variable.grad_var = gradient
+
+
+def add_gradient(x: Variable, other: Variable) -> None:
+    """The work of ``Variable.addgrad``."""
+    own = x._grad_var
+    extra = other._grad_var
+    if extra is None:
+        return
+    if own is not None:
+        is_recorded = own.creator_node is not None or extra.creator_node is not None
+        with using_config("enable_backprop", is_recorded):
+            x.grad_var = own + extra
+    else:
+        is_recorded = extra.creator_node is not None
+        x.grad_var = extra if is_recorded else unshared(extra, {id(extra.raw)}, None)

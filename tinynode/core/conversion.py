@@ -6,19 +6,16 @@ Requirement: no data is copied or moved unawares. So ``Variable(...)`` takes onl
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any
 
 import numpy
 
 import tinynode
 from tinynode.configuration import config
+from tinynode.core import messages
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.hooks import tell_detached, tell_value_read, thread_hooks
-from tinynode.core.messages import check_inputs, checked_array, decide_requires_grad
 from tinynode.core.variable import Variable, variable_on_node, wrap_array
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import (
@@ -29,78 +26,60 @@ from tinynode.devices import (
     get_device,
     hidden_axes,
     is_array,
+    is_differentiable,
     using_device,
 )
 from tinynode.devices import to_host as host_array
-from tinynode.errors import GradientCutWarning, OperandError, describe, dtype_name
-
-spec_of = attrgetter("_device", "raw.shape", "raw.dtype", "_requires_grad")
-"""``spec_of(x)``: device, shape, dtype and ``requires_grad`` of a Variable, in a tuple. An
-AttributeError for other objects, and for an empty Variable. The signature of a compiled call."""
+from tinynode.errors import OperandError, describe, dtype_name
 
 
-CONSUMERS = frozenset({"array_api_extra", "scipy", "sklearn", "xarray"})
-"""Libraries with code for arrays of any kind."""
+def array_of_number(value: Any) -> Any:
+    """A 0-d array of the current device for a number; other objects unchanged.
 
-
-class RawArgument(ArrayMethods):
-    """An array among the arguments of a function while the function is recorded as a net.
-
-    Like the array, the object is no Variable: functions wrap the array. Beside a Variable, the
-    array takes the Variable's dtype.
-
-    Attributes:
-        variable: the Variable for functions to use.
+    Python floats become ``config.dtype``; numbers of NumPy keep their dtype.
     """
-
-    __slots__ = ("variable",)
-
-    def __init__(self, variable: Variable) -> None:
-        self.variable = variable
-
-    @property
-    def raw(self) -> Array:
-        """The array."""
-        return self.variable.raw
-
-    @property
-    def device(self) -> Device:
-        """The device that holds the array."""
-        return self.variable.device
-
-    @property
-    def name(self) -> str | None:
-        """The name of the argument."""
-        return self.variable.name
-
-    @property
-    def requires_grad(self) -> bool:
-        """False: backward computes gradients for Variables only."""
-        return False
-
-    @property
-    def is_leaf(self) -> bool:
-        """False: an array requires no gradient."""
-        return False
-
-    def become(self, result: Variable) -> None:
-        """The end of a write to the array."""
-        self.variable.become(result)
+    if isinstance(value, bool | int | float | numpy.generic):
+        return asarray(value).raw
+    return value
 
 
-def warn_of_cut(x: Any, conversion: str) -> None:
-    """Warn if the code of another library makes a number of a Variable with a gradient.
+def require_array(array: Any) -> Device:
+    """The device of the array for ``Variable(...)``.
 
-    A program may want the number ``float(loss)``. In SciPy the gradient would end unseen.
+    Raises:
+        DeviceMixError: the object is no array of a known backend.
     """
-    caller = sys._getframe(2).f_globals.get("__name__", "").partition(".")[0]
-    if caller in CONSUMERS and x.requires_grad and config.enable_backprop:
-        warnings.warn(
-            f"{conversion} in {caller}: x requires a gradient, and the gradient ends here: the "
-            "result is a number. Choose another function, or give x.detach().",
-            GradientCutWarning,
-            stacklevel=4,
-        )
+    if isinstance(array, Variable):
+        raise messages.variable_in_variable(array)
+    return device_of(array, "Variable", "array")
+
+
+def checked_array(array: Any) -> Array:
+    """An array for a Variable, in the byte order of the machine.
+
+    Raises:
+        OperandError: the elements are not bools or numbers.
+    """
+    dtype: Any = getattr(array, "dtype", None)
+    if getattr(dtype, "kind", "f") in "OSTUMm" or getattr(dtype, "names", None):
+        raise messages.elements_refused(array)
+    if getattr(dtype, "isnative", True):
+        return array
+    return array.astype(dtype.newbyteorder("="))
+
+
+def decide_requires_grad(array: Array, requires_grad: bool | None) -> bool:
+    """True if a Variable on the array requires a gradient; None asks for the default.
+
+    Raises:
+        RequiresGradError: True was asked of a dtype that is not floating.
+    """
+    can = array is None or is_differentiable(array)
+    if requires_grad is None:
+        return can
+    if requires_grad and not can:
+        raise messages.cannot_require_grad(array)
+    return requires_grad
 
 
 def is_operand(value: object) -> bool:
@@ -121,10 +100,8 @@ def as_variable(value: Any) -> Variable:
     Raises:
         TypeError: the value is neither.
     """
-    if isinstance(value, RawArgument):
-        return value.variable
-    if isinstance(value, Variable):
-        return value
+    if isinstance(value, ArrayMethods):
+        return value.as_variable()
     device = device_of(value, "as_variable", "value")
     return wrap_array(value, device, False)
 
@@ -179,10 +156,8 @@ def asarray(
         made = tinynode.functions.identity(made) if made is obj else made
         made.name = name
         return made
-    if isinstance(obj, RawArgument):
-        obj = obj.variable
-    if isinstance(obj, Variable):
-        return _convert_variable(obj, dtype, device, copy, requires_grad)
+    if isinstance(obj, ArrayMethods):
+        return _convert_variable(as_variable(obj), dtype, device, copy, requires_grad)
     asked = None if device is None else get_device(device)
     source = None if isinstance(obj, numpy.generic) else find_device(obj, asked)
     target = asked or source or get_device()
@@ -300,7 +275,11 @@ def wrap_inputs(function: Any, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         wrapped.append(wrap_array(x, device, False))
     if hidden_axes.stack:
         wrapped = tinynode.transforms.batched(wrapped)
-    check_inputs(function, wrapped)
+    for x in wrapped:
+        if x.raw is None:
+            raise messages.empty_input(function, x)
+    if len({x.device for x in wrapped}) > 1:
+        raise messages.devices_mixed(function, wrapped)
     return tuple(wrapped)
 
 

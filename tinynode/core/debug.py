@@ -14,7 +14,7 @@ from typing import Any
 
 from tinynode.configuration import config
 from tinynode.core.hooks import FunctionHook, debug_hooks
-from tinynode.core.messages import add_forward_stack
+from tinynode.core.messages import forward_stack
 from tinynode.core.not_finite import (
     Bad,
     capitalized,
@@ -23,6 +23,7 @@ from tinynode.core.not_finite import (
     guard_text,
     is_finite,
     place_text,
+    retained,
 )
 from tinynode.core.origins import (
     Origin,
@@ -200,8 +201,8 @@ def _gradient_error(node: Any, bad: Bad, origin: Origin | None) -> NonFiniteErro
             ]
         )
     )
-    if origin.function is not None:
-        add_forward_stack(error, origin.function)
+    if origin.function is not None and origin.function.stack:
+        error.add_note(forward_stack(origin.function))
     return error
 
 
@@ -213,10 +214,7 @@ def checksum(array: Array) -> int:
 
 def checksums_of(function: Any) -> tuple[tuple[str, Array, int], ...]:
     """For each retained array of a function: the name in messages, the array, the checksum."""
-    retained = [(f"input {i}", function._input_data[i]) for i in function._retained_input_indexes]
-    for i in function._retained_output_indexes:
-        retained.append((f"output {i}", function._output_data[i]))
-    return tuple((what, x, checksum(x)) for what, x in retained if x is not None)
+    return tuple((what, x, checksum(x)) for what, x in retained(function))
 
 
 def check_unchanged(function: Any) -> None:

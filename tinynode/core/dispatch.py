@@ -26,11 +26,17 @@ def run_forward(function: Any, arrays: Arrays, device: Device, output_device: De
         output_device: the device of the outputs.
 
     Raises:
+        InvalidType: the shapes of a broadcasting function do not broadcast.
         OutputError: ``forward`` did not return a tuple of arrays.
     """
-    outputs = device.backend.forward(function, arrays)
-    if type(outputs) is not tuple:
-        outputs = _after_fallback(outputs, function, arrays, device)
+    try:
+        outputs = device.backend.forward(function, arrays)
+        if type(outputs) is not tuple:
+            outputs = _after_fallback(outputs, function, arrays, device)
+    except Exception:
+        if function.is_broadcasting:  # shapes that need only broadcast are checked after an error
+            function.check_types(arrays)
+        raise
     if len(outputs) != 1 or type(outputs[0]) not in output_device.array_types:
         return _lift(outputs, output_device, function.label)
     return outputs
@@ -41,7 +47,7 @@ def run_watched(
 ) -> Arrays:
     """``run_forward`` between the events of hooks; the types are checked before."""
     if function.is_broadcasting:
-        function._check_types(arrays)
+        function.check_types(arrays)
     try:
         for hook in hooks:
             hook.forward_preprocess(function, arrays)

@@ -17,19 +17,29 @@ from __future__ import annotations
 
 import traceback
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
+import tinynode
 from tinynode.configuration import Configuration, config
 from tinynode.core import messages
-from tinynode.core.array_pass import apply_to_arrays
+from tinynode.core.array_arguments import apply_to_arrays
 from tinynode.core.conversion import variable_holding, wrap_inputs
 from tinynode.core.dispatch import run_forward, run_watched
-from tinynode.core.hooks import HookOwner, active_hooks, thread_state
+from tinynode.core.hooks import HookOwner, active_hooks, retained_arrays, thread_state
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import Array, Arrays, Device, Fallback, backend_of, current_device
-from tinynode.devices.dtypes import complex_dtypes
+from tinynode.devices import (
+    COMPLEX,
+    Array,
+    Arrays,
+    Device,
+    Fallback,
+    backend_of,
+    complex_dtypes,
+    current_device,
+    kind_of,
+)
 from tinynode.errors import GraphError
 from tinynode.type_check import TypeInfoTuple, run_check
 
@@ -76,11 +86,10 @@ class FunctionNode(HookOwner):
     retained_checksums: tuple[tuple[str, Array, int], ...] = ()
 
     _applied: bool = False
-    _retained_as: Callable[..., tuple[Variable, ...]] = tuple  # or ``messages.conjugated``
     _retained_input_indexes: Indexes = ()
     _retained_output_indexes: Indexes = ()
-    _input_data: tuple[Any, ...] = ()
-    _output_data: tuple[Any, ...] = ()
+    _input_data: Arrays = ()  # the arrays at the retained indexes, in their order
+    _output_data: Arrays = ()
 
     # --- apply, phase by phase ---------------------------------------------------------------
 
@@ -100,50 +109,64 @@ class FunctionNode(HookOwner):
             GraphError: this instance was applied before.
         """
         if self._applied or type(inputs) is not tuple:
-            inputs = messages.inputs_as_tuple(self, inputs)
+            inputs = self._checked_inputs(inputs)
         # unwrap Variables on one device; other inputs are wrapped or refused first
-        raws, device, requires_grad = [], None, False
+        raws = []
+        device = None
+        requires_grad = False
         for x in inputs:
-            array = x.raw if isinstance(x, Variable) else None
-            if array is None or (own := x._device) is not (device or own):
-                if thread_state.array_device is not None:
-                    return apply_to_arrays(self, inputs)
-                return self.apply(self.as_variables(inputs))
-            device, requires_grad = own, requires_grad or x._requires_grad
-            raws.append(array)
-        arrays, device = tuple(raws), device or self.output_device or current_device()
-        # check their types; shapes that need only broadcast are checked if forward fails
+            if not isinstance(x, Variable) or x.raw is None:
+                return self._apply_to_others(inputs)
+            if device is not x._device and device is not None:
+                return self._apply_to_others(inputs)
+            device = x._device
+            requires_grad = requires_grad or x._requires_grad
+            raws.append(x.raw)
+        arrays = tuple(raws)
+        if device is None:
+            device = self.output_device or current_device()
+        # check the types; shapes that need only broadcast are checked if forward fails
         if not self.is_broadcasting:
-            self._check_types(arrays)
+            self.check_types(arrays)
         # run forward, with hooks between their events
         settings = config if config.__dict__ else Configuration  # global values are read quicker
         is_watched = thread_state.hooks or self._local_hooks or settings.debug
         hooks = active_hooks(self) if is_watched else ()
         output_device = self.output_device or device
-        try:
-            if hooks:
-                results = run_watched(self, hooks, arrays, device, output_device)
-            else:
-                results = run_forward(self, arrays, device, output_device)
-        except Exception:
-            if self.is_broadcasting:
-                self._check_types(arrays)
-            raise
+        if hooks:
+            results = run_watched(self, hooks, arrays, device, output_device)
+        else:
+            results = run_forward(self, arrays, device, output_device)
         # wrap the outputs as Variables, and connect the nodes of inputs and outputs
         if requires_grad and settings.enable_backprop:
-            outputs = self._connect(inputs, arrays, results, output_device)
             self.lazy_grad_sum = settings.lazy_grad_sum
+            outputs = self._connect(inputs, arrays, results, output_device)
         else:
             outputs = self._wrap(results, output_device, requires_grad, None)
         for hook in hooks:
             hook.applied(self, inputs, outputs)
         return outputs
 
+    def _checked_inputs(self, inputs: Any) -> tuple[Any, ...]:
+        """The inputs of ``apply`` as a tuple, for the first application."""
+        if self._applied:
+            raise messages.applied_before(self)
+        if isinstance(inputs, Variable) or hasattr(inputs, "dtype"):
+            raise messages.inputs_no_tuple(self, inputs)
+        return tuple(inputs)
+
+    def _apply_to_others(self, inputs: tuple[Any, ...]) -> tuple[Variable, ...]:
+        """``apply`` to arrays and numbers: wrapped, or as they are in a pass on arrays."""
+        if thread_state.array_device is not None:
+            outputs: tuple[Variable, ...] = apply_to_arrays(self, inputs)
+            return outputs
+        return self.apply(self.as_variables(inputs))
+
     def as_variables(self, inputs: tuple[Any, ...]) -> tuple[Variable, ...]:
         """The inputs as Variables: arrays are wrapped, on the device of the first Variable."""
         return wrap_inputs(self, inputs)
 
-    def _check_types(self, arrays: Arrays) -> None:
+    def check_types(self, arrays: Arrays) -> None:
         """Run ``check_type_forward``, if the class or the instance brings one."""
         check = getattr(self.check_type_forward, "__func__", None)
         if check is not FunctionNode.check_type_forward and config.type_check:
@@ -154,40 +177,64 @@ class FunctionNode(HookOwner):
     ) -> tuple[Variable, ...]:
         """The outputs as Variables; a floating one requires a gradient if an input does."""
         self._applied = True
-        if self.is_elementwise:
-            messages.check_one_shape(self, results)
+        if self.is_elementwise and len({y.shape for y in results if y is not None}) > 1:
+            raise messages.several_shapes(self, results)
         return tuple([wrap_array(y, device, requires_grad, creator) for y in results])
 
     def _connect(
         self, variables: tuple[Variable, ...], arrays: Arrays, results: Arrays, device: Device
     ) -> tuple[Variable, ...]:
         """The outputs; this function stands between their nodes and those of the inputs."""
-        inputs, rank = [], 0
+        inputs = []
+        rank = 0
         for x in variables:
             node = x._node or x.node
             if node.rank > rank:
                 rank = node.rank
             inputs.append(node)
-        self.rank, self.inputs = rank, tuple(inputs)
+        self.rank = rank
+        self.inputs = tuple(inputs)
         if len(results) == 1:  # without lists, since most functions have one output
             y: Any = wrap_array(results[0], device, True, self)
             outputs: tuple[Variable, ...] = (y,)
-            self._applied, self.outputs = True, (weakref.ref(y._node),)
+            self._applied = True
+            self.outputs = (weakref.ref(y._node),)
         else:
             outputs = self._wrap(results, device, True, self)
             self.outputs = tuple([weakref.ref(y.node) for y in outputs])
-        if indexes := self._retained_input_indexes:
-            full = indexes == messages.EVERY.get(len(arrays))
-            self._input_data = arrays if full else messages.arrays_to_retain(self, indexes, arrays)
-            for i in indexes:
-                inputs[i].data = arrays[i]
-        if indexes := self._retained_output_indexes:
-            self._output_data = messages.arrays_to_retain(self, indexes, results)
-            for i in indexes:
-                outputs[i].node.data = results[i]
+        if self._retained_input_indexes:
+            self._input_data = self._retain(self._retained_input_indexes, inputs, arrays)
+        if self._retained_output_indexes:
+            nodes = [y.node for y in outputs]
+            self._output_data = self._retain(self._retained_output_indexes, nodes, results)
         if complex_dtypes:
-            messages.check_complex(self, variables, outputs)
+            self._look_for_complex(variables, outputs)
         return outputs
+
+    def _retain(
+        self, indexes: Indexes, nodes: Sequence[VariableNode], arrays: Arrays
+    ) -> tuple[Array | None, ...]:
+        """The arrays at the indexes, which the nodes there show as ``data``."""
+        retained = []
+        try:
+            for i in indexes:
+                nodes[i].data = arrays[i]
+                retained.append(arrays[i])
+        except (IndexError, TypeError):
+            raise messages.no_such_position(self, indexes, len(arrays)) from None
+        return tuple(retained)
+
+    def _look_for_complex(
+        self, inputs: tuple[Variable, ...], outputs: tuple[Variable, ...]
+    ) -> None:
+        """Set ``is_complex``; without ``complex_rule``, complex numbers have no gradient."""
+        for x in (*inputs, *outputs):
+            if x.raw is None or kind_of(x.raw) != COMPLEX:
+                continue
+            if not self.complex_rule and any(y._requires_grad for y in outputs):
+                raise messages.complex_without_rule(self, x.dtype)
+            self.is_complex = True
+            return
 
     # --- what a function defines -------------------------------------------------------------
 
@@ -252,8 +299,13 @@ class FunctionNode(HookOwner):
         gradients = self.backward(target_input_indexes, grad_outputs)
         if len(gradients) != len(target_input_indexes):
             gradients = tuple(gradients[i] for i in target_input_indexes)
-        pairs = zip(gradients, grad_inputs, strict=True)
-        return tuple([b if a is None else a if b is None else a + b for a, b in pairs])
+        totals = []
+        for gx, so_far in zip(gradients, grad_inputs, strict=True):
+            if gx is None or so_far is None:
+                totals.append(so_far if gx is None else gx)
+            else:
+                totals.append(gx + so_far)
+        return tuple(totals)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise messages.call_of_function_node(self)
@@ -263,14 +315,20 @@ class FunctionNode(HookOwner):
     def retain_inputs(self, indexes: Iterable[int]) -> None:
         """Keep the arrays of inputs for backward. Called from forward; the last call counts."""
         if type(indexes) is not tuple:
-            indexes = messages.positions_to_retain(self, "retain_inputs", indexes)
+            indexes = self._checked_indexes("retain_inputs", indexes)
         self._retained_input_indexes = indexes
 
     def retain_outputs(self, indexes: Iterable[int]) -> None:
         """Keep the arrays of outputs for backward. Called from forward; the last call counts."""
         if type(indexes) is not tuple:
-            indexes = messages.positions_to_retain(self, "retain_outputs", indexes)
+            indexes = self._checked_indexes("retain_outputs", indexes)
         self._retained_output_indexes = indexes
+
+    def _checked_indexes(self, method: str, indexes: Any) -> Indexes:
+        """The indexes to retain as a tuple."""
+        if not isinstance(indexes, Iterable):
+            raise messages.positions_no_sequence(self, method, indexes)
+        return tuple(indexes)
 
     def get_retained_inputs(self) -> tuple[Variable, ...]:
         """The retained inputs as Variables, in the order of the indexes; ``()`` if there are none.
@@ -279,11 +337,10 @@ class FunctionNode(HookOwner):
         """
         if self.inputs is None:
             return ()
-        indexes, arrays = self._retained_input_indexes, self._input_data
         if thread_state.array_device is not None:
-            is_every = indexes == messages.EVERY.get(len(arrays))
-            return arrays if is_every else tuple([arrays[i] for i in indexes])
-        return self._retained_as([variable_holding(self.inputs[i], arrays[i]) for i in indexes])
+            return self._input_data
+        pairs = zip(self._retained_input_indexes, self._input_data, strict=True)
+        return self._for_backward([variable_holding(self.inputs[i], x) for i, x in pairs])
 
     def get_retained_outputs(self) -> tuple[Variable, ...]:
         """The retained outputs as Variables, in the order of the indexes; ``()`` if none.
@@ -293,10 +350,10 @@ class FunctionNode(HookOwner):
         if self.outputs is None or self.inputs is None:
             return ()
         if thread_state.array_device is not None:
-            return tuple([self._output_data[i] for i in self._retained_output_indexes])
+            return self._output_data
         retained: list[Any] = []
-        for i in self._retained_output_indexes:
-            array, node = self._output_data[i], self.outputs[i]()
+        for i, array in zip(self._retained_output_indexes, self._output_data, strict=True):
+            node = self.outputs[i]()
             if array is None:
                 retained.append(None)
             elif node is not None:
@@ -304,7 +361,16 @@ class FunctionNode(HookOwner):
             else:
                 device = self.output_device or self.inputs[0].device
                 retained.append(self._revived(i, array, device))
-        return self._retained_as(retained)
+        return self._for_backward(retained)
+
+    def _for_backward(self, retained: list[Any]) -> tuple[Variable, ...]:
+        """The retained Variables; conjugated if complex, where ``complex_rule`` says so."""
+        if self.is_complex and self.complex_rule == "conjugate":
+            conj = tinynode.functions.conj
+            retained = [
+                conj(x) if x is not None and kind_of(x.raw) == COMPLEX else x for x in retained
+            ]
+        return tuple(retained)
 
     def _revived(self, index: int, array: Array, device: Device) -> Variable:
         """A Variable on a new node, which replaces the freed node of an output."""
@@ -320,7 +386,7 @@ class FunctionNode(HookOwner):
         """The retained output arrays, None for each output that is not retained."""
         if self.outputs is None or not self._retained_output_indexes:
             raise messages.outputs_not_retained(self)
-        return self._output_data
+        return retained_arrays(self)[1]
 
     def unchain(self) -> None:
         """Take this function out of the graph: the outputs become leaves, and keep the rank."""

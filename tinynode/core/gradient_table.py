@@ -1,33 +1,45 @@
-"""GradientTable: all gradients of a backward pass, by node.
+"""GradientTable: all gradients of a backward pass, by node; and ArrayTable, for a pass on arrays.
 
 Requirement: the gradients that reach a variable by several ways are added. No Variable changes
 before the pass has ended. So the gradients stand in a table, and not in the Variables.
 
 There are three ways to add. In a *recorded* pass a sum is a function of the graph. Otherwise a sum
 is a plain addition of arrays. With ``lazy_grad_sum`` contributions wait in a list, and a function
-adds all contributions when the sum is needed. During a pass on arrays (``array_pass.py``) the
-table has arrays in place of Variables.
+adds all contributions when the sum is needed.
+
+Gradients that nobody differentiates again need no Variables and no nodes. An ``ArrayTable`` gives
+arrays to ``backward`` in place of Variables. No ``backward`` is written twice: ``x * y`` is then a
+product of the array library. A function of tinynode, given arrays, gives arrays. A pass uses an
+``ArrayTable`` if no graph is recorded, no hook watches, debug mode is off, and no ``vmap`` runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import tinynode
 from tinynode.configuration import config
-from tinynode.core.array_pass import finish_pass
+from tinynode.core import messages
+from tinynode.core.array_arguments import raw_of
 from tinynode.core.dispatch import add_arrays
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
-from tinynode.core.hooks import is_recording_net, thread_state
-from tinynode.core.messages import check_backward_gradient
-from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.hooks import (
+    FunctionHook,
+    is_recording_net,
+    retained_and_gradients,
+    tell_failed,
+    thread_state,
+)
+from tinynode.core.seeds import is_lifted
+from tinynode.core.variable import Variable, check_gradient, wrap_array
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import Device
+from tinynode.devices import Array, Device, complex_dtypes, hidden_axes, is_separate
+from tinynode.errors import GradientError
 
 
 class GradientTable:
-    """The gradients of a backward pass.
+    """The gradients of a backward pass, as Variables.
 
     Args:
         keep: the nodes with a gradient to copy to ``kept`` when the creator runs; None for all.
@@ -39,22 +51,94 @@ class GradientTable:
         recorded: True if sums are functions: for double backprop, and while a net is recorded.
             So make the table inside of ``backprop_mode``.
         device: the device of a pass on arrays, else None.
-        seeds: in a pass on arrays, Variables to give back if the gradient is the same array.
+        array_types: the types of gradients that need no conversion in ``add``.
     """
+
+    device: Device | None = None
+    array_types: Collection[type] = ()
 
     def __init__(self, keep: Collection[VariableNode] | None = ()) -> None:
         self.keep = keep
         self.recorded = config.enable_backprop or (bool(thread_state.hooks) and is_recording_net())
-        self.device: Device | None = None
-        self.seeds: dict[VariableNode, Variable] = {}
         self.gradients: dict[VariableNode, Any] = {}
         self.waiting: dict[VariableNode, list[Any]] = {}
-        self.kept: dict[VariableNode, Variable] = {}
+        self.kept: dict[VariableNode, Any] = {}
 
     def add_seed(self, y: Variable, gy: Variable) -> None:
         """Add a gradient at the start of the pass."""
         gradient = self.gradients.get(y.node)
         self.gradients[y.node] = gy if gradient is None else self.sum_of(gradient, gy)
+
+    # --- the parts of a step -------------------------------------------------------------------
+
+    def take_grad_outputs(self, function: FunctionNode) -> Gradients:
+        """Remove the gradients of a function's outputs; None for an output without gradient."""
+        grad_outputs: list[Any] = []
+        for reference in function.outputs or ():
+            node = reference()
+            gradient = None
+            if node is not None and node._creator_node is function:  # neither freed nor unchained
+                gradient = self.take(node) if self.waiting else self.gradients.pop(node, None)
+                if gradient is not None and (self.keep is None or node in self.keep):
+                    self.kept[node] = gradient
+            grad_outputs.append(gradient)
+        return tuple(grad_outputs)
+
+    def run_backward(
+        self,
+        function: FunctionNode,
+        targets: Indexes,
+        grad_outputs: Gradients,
+        hooks: Sequence[FunctionHook],
+    ) -> Gradients:
+        """The gradients of the targets, by the function's own backward, between the events."""
+        if not hooks:
+            return self.backward_of(function, targets, grad_outputs)
+        try:
+            for hook in hooks:
+                hook.backward_preprocess(function, *retained_and_gradients(function, grad_outputs))
+            grad_inputs = self.backward_of(function, targets, grad_outputs)
+            for hook in hooks:
+                hook.backward_postprocess(
+                    function, *retained_and_gradients(function, grad_outputs)
+                )
+            for hook in hooks:
+                hook.after_backward(function, targets, grad_outputs, grad_inputs)
+        except BaseException as error:
+            tell_failed(hooks, function, "backward", error)
+            raise
+        return grad_inputs
+
+    def backward_of(
+        self, function: FunctionNode, targets: Indexes, grad_outputs: Gradients
+    ) -> Gradients:
+        """The result of ``backward``, or of an overridden ``backward_accumulate``.
+
+        Raises:
+            GradientError: the result is no tuple, or a tuple of another length.
+        """
+        try:
+            if type(function).backward_accumulate is not FunctionNode.backward_accumulate:
+                return self._accumulated(function, targets, grad_outputs)
+            grad_inputs = function.backward(targets, grad_outputs)
+            if type(grad_inputs) is tuple and len(grad_inputs) == len(targets):
+                return grad_inputs
+            return gradients_of_targets(function, targets, grad_inputs)
+        except Exception as error:
+            for note in messages.notes_of_backward(error, function):
+                error.add_note(note)
+            raise
+
+    def _accumulated(
+        self, function: FunctionNode, targets: Indexes, grad_outputs: Gradients
+    ) -> Gradients:
+        """Run an overridden ``backward_accumulate`` on the gradients so far."""
+        nodes = function.inputs or ()
+        so_far = tuple([self.take_variable(nodes[i]) for i in targets])
+        results = function.backward_accumulate(targets, grad_outputs, so_far)
+        if not isinstance(results, tuple | list) or len(results) != len(targets):
+            raise messages.gradients_bug(function, results, (len(targets),))
+        return tuple([old if gx is None else gx for gx, old in zip(results, so_far, strict=True)])
 
     def add(
         self, function: FunctionNode, targets: Indexes, grad_inputs: Gradients
@@ -67,23 +151,50 @@ class GradientTable:
         Raises:
             GradientError: a result does not fit the input.
         """
-        creators, inputs = [], function.inputs or ()
+        creators = []
+        inputs = function.inputs or ()
         for position, i in enumerate(targets):
-            node, gx = inputs[i], grad_inputs[position]
+            gx: Any = grad_inputs[position]
             if gx is None:
                 continue
-            array = gx.raw if type(gx) is Variable and gx._device is node.device else None
+            node = inputs[i]
+            array = gx if type(gx) in self.array_types else self.array_of(gx, node)
             if array is None or array.shape != node.shape or array.dtype is not node.dtype:
-                check_backward_gradient(gx, function, i)
-            if node not in self.gradients:
+                gx = self.checked(gx, function, i)
+            so_far = self.gradients.get(node)
+            if so_far is None:
                 self.gradients[node] = gx
                 if node._creator_node is not None:
                     creators.append(node._creator_node)
             elif function.lazy_grad_sum:
                 self.waiting.setdefault(node, []).append(gx)
             else:
-                self.gradients[node] = self.sum_of(self.gradients[node], gx)
+                self.gradients[node] = self.sum_of(so_far, gx)
         return creators
+
+    # --- how Variables fit and add up ------------------------------------------------------------
+
+    def array_of(self, gx: Any, node: VariableNode) -> Array | None:
+        """The array of a Variable on the device of a node; None for other objects."""
+        if type(gx) is Variable and gx._device is node.device:
+            return gx.raw
+        return None
+
+    def checked(self, gx: Any, function: FunctionNode, position: int) -> Any:
+        """The gradient of an input, if it fits.
+
+        Raises:
+            GradientError: the gradient does not fit the input.
+        """
+        title = f"Function `{function.label}` has a bug: the gradient of input {position}"
+        try:
+            node = (function.inputs or ())[position]
+            check_gradient(gx, node, title, any_device=is_lifted(gx, node))
+        except GradientError as error:
+            if function.stack:
+                error.add_note(messages.forward_stack(function))
+            raise
+        return gx
 
     def sum_of(self, a: Any, b: Any) -> Any:
         """a + b: a function if recorded, or inside vmap; else a plain addition of arrays."""
@@ -98,23 +209,192 @@ class GradientTable:
             gradient = tinynode.functions.add_all(gradient, *self.waiting.pop(node))
         return gradient
 
-    def take_grad_outputs(self, function: FunctionNode) -> Gradients:
-        """Remove the gradients of a function's outputs; None for an output without gradient."""
-        grad_outputs: list[Any] = []
-        for reference in function.outputs or ():
-            node, gradient = reference(), None
-            if node is not None and node._creator_node is function:  # neither freed nor unchained
-                gradient = self.take(node) if self.waiting else self.gradients.pop(node, None)
-                if gradient is not None and (self.keep is None or node in self.keep):
-                    self.kept[node] = gradient
-            grad_outputs.append(gradient)
-        return tuple(grad_outputs)
+    def take_variable(self, node: VariableNode) -> Variable | None:
+        """``take``, as a Variable."""
+        gradient: Variable | None = self.take(node)
+        return gradient
 
     def finish(self) -> dict[VariableNode, Variable]:
         """The remaining gradients, all contributions added."""
         for node in list(self.waiting):
-            if (total := self.take(node)) is not None:
+            total = self.take(node)
+            if total is not None:
                 self.gradients[node] = total
-        if self.device is not None:
-            finish_pass(self)
         return self.gradients
+
+
+class ArrayTable(GradientTable):
+    """The gradients of a backward pass, as arrays of one device.
+
+    A gradient on another device stays a Variable. A function whose ``backward`` takes Variables
+    gets Variables; the table takes the arrays of the results.
+
+    Args:
+        table: a table with the gradients that the pass starts from.
+        device: the device of these gradients.
+    """
+
+    def __init__(self, table: GradientTable, device: Device) -> None:
+        super().__init__(table.keep)
+        self.device: Device = device
+        self.array_types = device.array_types
+        self.seeds = dict(table.gradients)
+        self.gradients = {node: seed.raw for node, seed in table.gradients.items()}
+
+    def takes_arrays(self, function: FunctionNode) -> bool:
+        """True if the ``backward`` of a function takes arrays of the device.
+
+        A class says so with ``backward_takes_arrays = True``; a subclass has to repeat the line.
+        The classes in ``tinynode.functions`` need no such line.
+        """
+        method = getattr(function.backward, "__func__", None)  # None: put into the instance
+        known = _array_backwards.get(type(function))
+        if method is None or (method is not known and not _class_takes_arrays(function, method)):
+            return False
+        if function._local_hooks or function.output_device is not None:
+            return False
+        if complex_dtypes and function.is_complex:
+            return False
+        inputs = function.inputs
+        return inputs is not None and inputs[0].device is self.device
+
+    def run_backward(
+        self,
+        function: FunctionNode,
+        targets: Indexes,
+        grad_outputs: Gradients,
+        hooks: Sequence[FunctionHook],
+    ) -> Gradients:
+        if self.takes_arrays(function):
+            return self.backward_of(function, targets, grad_outputs)
+        return self.run_on_variables(function, targets, grad_outputs, hooks)
+
+    def run_on_variables(
+        self,
+        function: FunctionNode,
+        targets: Indexes,
+        grad_outputs: Gradients,
+        hooks: Sequence[FunctionHook],
+    ) -> Gradients:
+        """``run_backward`` of a function whose ``backward`` takes Variables."""
+        variables = tuple(
+            [None if gy is None else as_variable(gy, self.device) for gy in grad_outputs]
+        )
+        outer, thread_state.array_device = thread_state.array_device, None
+        try:
+            results = super().run_backward(function, targets, variables, hooks)
+        finally:
+            thread_state.array_device = outer
+        pairs = zip(results, targets, strict=True)
+        return tuple([None if gx is None else self._unwrapped(gx, function, i) for gx, i in pairs])
+
+    def _unwrapped(self, gx: Any, function: FunctionNode, position: int) -> Any:
+        """The array of a Variable from a backward; of another device, the Variable."""
+        gradient: Variable = super().checked(gx, function, position)
+        node = (function.inputs or ())[position]
+        if node._creator_node is None and node not in self.gradients:
+            self.seeds[node] = gradient  # the gradient of a leaf may be this Variable
+        return gradient.raw if gradient.device is self.device else gradient
+
+    # --- how arrays fit and add up ---------------------------------------------------------------
+
+    def checked(self, gx: Any, function: FunctionNode, position: int) -> Any:
+        """The gradient of an input as an array; a scalar of the library gives a 0-d array."""
+        array = self.device.lift(raw_of(gx))
+        if array is not None and not isinstance(gx, Variable):
+            gx = wrap_array(array, self.device, True)
+        gradient: Variable = super().checked(gx, function, position)
+        return gradient.raw if gradient.device is self.device else gradient
+
+    def sum_of(self, a: Any, b: Any) -> Any:
+        """a + b of two arrays, as an array; of Variables on another device, a Variable."""
+        total = a + b
+        if type(total) in self.array_types or isinstance(total, Variable):
+            return total
+        return self.device.lift(total)
+
+    def take_variable(self, node: VariableNode) -> Variable | None:
+        gradient = self.take(node)
+        return None if gradient is None else as_variable(gradient, self.device)
+
+    def take(self, node: VariableNode) -> Any:
+        gradient = self.gradients.pop(node, None)
+        if gradient is not None:
+            for contribution in self.waiting.pop(node, ()):
+                gradient = self.sum_of(gradient, contribution)
+        return gradient
+
+    def finish(self) -> dict[VariableNode, Variable]:
+        """The remaining gradients and those in ``kept``, as Variables.
+
+        A gradient that is still the array of a seed is the seed.
+        """
+        super().finish()
+        for gradients in (self.gradients, self.kept):
+            for node, gx in gradients.items():
+                seed = self.seeds.get(node)
+                is_seed = seed is not None and seed.raw is gx
+                gradients[node] = seed if is_seed else as_variable(gx, self.device)
+        return self.gradients
+
+
+_array_backwards: dict[type, Any] = {}
+"""The classes with a ``backward`` for arrays, and this ``backward``."""
+
+
+def _class_takes_arrays(function: FunctionNode, method: Any) -> bool:
+    """Whether ``method``, the ``backward`` of a function's class, takes arrays.
+
+    If so, ``_array_backwards`` keeps the method.
+    """
+    cls = type(function)
+    if method is not cls.backward:
+        return False  # put into the instance
+    if cls.backward_accumulate is not FunctionNode.backward_accumulate:
+        return False  # overridden: the gradients so far are Variables
+    homes = cls.__module__, cls.backward.__module__
+    is_ours = homes[0].startswith("tinynode.functions.") and homes[1].startswith("tinynode.")
+    takes = bool(vars(cls).get("backward_takes_arrays", is_ours))
+    if takes:
+        _array_backwards[cls] = method
+    return takes
+
+
+def quickest_table(table: GradientTable) -> GradientTable:
+    """An ``ArrayTable`` with the gradients of a table, if a pass on arrays will do."""
+    if table.recorded or thread_state.hooks or config.debug or hidden_axes.stack:
+        return table
+    devices = {seed.device for seed in table.gradients.values()}
+    device = devices.pop() if len(devices) == 1 else None
+    if device is None or "batched" in device.backend.capabilities:
+        return table
+    return ArrayTable(table, device)
+
+
+def gradients_of_targets(function: FunctionNode, targets: Indexes, results: Any) -> Gradients:
+    """The gradients of the target inputs, out of a backward's results for all inputs.
+
+    Raises:
+        GradientError: a backward gave no tuple, or a tuple of another length.
+    """
+    number = len(function.inputs or ())
+    if not isinstance(results, tuple | list) or len(results) not in (len(targets), number):
+        raise messages.gradients_bug(function, results, (len(targets), number))
+    if len(results) == len(targets):
+        return tuple(results)
+    return tuple([results[i] for i in targets])
+
+
+def as_variable(gx: Any, device: Device) -> Variable:
+    """A gradient as a Variable; a Variable unchanged."""
+    return gx if type(gx) is Variable else wrap_array(gx, device, True)
+
+
+def unshared(gradient: Variable, taken: set[int], held: Array) -> Variable:
+    """The gradient; a copy if others hold the array: a node, ``held``, or an id in ``taken``."""
+    if id(gradient.raw) not in taken and gradient._node is None and gradient.raw is not held:
+        taken.add(id(gradient.raw))
+        if getattr(gradient.raw, "base", None) is None or is_separate(gradient.raw, taken, held):
+            return gradient
+    copied = gradient._device.xp.asarray(gradient.raw, copy=True)
+    return wrap_array(copied, gradient._device, gradient._requires_grad)

@@ -242,12 +242,17 @@ def retained_indexes(function: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def retained_arrays(
     function: Any,
 ) -> tuple[tuple[Array | None, ...], tuple[Array | None, ...]]:
-    """The retained arrays of a function's inputs, and of its outputs; ``()`` without outputs.
+    """An array or None for each input of a function, and for each output.
 
     None stands for each input or output that the function does not retain.
     """
-    in_data = function._input_data or (None,) * len(function.inputs or ())
-    return in_data, function._output_data
+    in_data: list[Array | None] = [None] * len(function.inputs or ())
+    for i, array in zip(function._retained_input_indexes, function._input_data, strict=False):
+        in_data[i] = array
+    out_data: list[Array | None] = [None] * len(function.outputs or ())
+    for i, array in zip(function._retained_output_indexes, function._output_data, strict=False):
+        out_data[i] = array
+    return tuple(in_data), tuple(out_data)
 
 
 def tell_value_read(what: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy
 
+from tinynode.core.hooks import retained_arrays
 from tinynode.core.nan_hints import guard_of, has_guard, is_elementwise
 from tinynode.devices import Array, namespace_of, own_backend, to_host, without_hidden_axes
 from tinynode.errors import describe
@@ -273,8 +274,9 @@ def _inner_text(one: Inner, place: Index) -> str:
 
 def retained(function: Any) -> list[Named]:
     """The retained arrays of a function, with names."""
-    named = [(f"input {i}", x) for i, x in enumerate(function._input_data)]
-    named += [(f"output {i}", x) for i, x in enumerate(function._output_data)]
+    inputs, outputs = retained_arrays(function)
+    named = [(f"input {i}", x) for i, x in enumerate(inputs)]
+    named += [(f"output {i}", x) for i, x in enumerate(outputs)]
     return [(name, x) for name, x in named if x is not None]
 
 

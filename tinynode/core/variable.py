@@ -15,7 +15,7 @@ from tinynode.core import messages
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.hooks import tell_detached, tell_value_read, thread_hooks
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import Array, Device, get_device
+from tinynode.devices import Array, Device, find_device, get_device, is_differentiable
 from tinynode.errors import unknown_keywords
 
 _new = object.__new__
@@ -47,10 +47,17 @@ class Variable(ArrayMethods):
         requires_grad: bool | None = None,
         **unknown: Never,
     ) -> None:
-        array = messages.array_of_number(array, unknown)
-        self._device: Device = get_device() if array is None else messages.require_array(array)
-        self.raw: Array = messages.checked_array(array)
-        self._requires_grad = messages.decide_requires_grad(array, requires_grad)
+        if unknown:
+            raise unknown_keywords("Variable", unknown)
+        conversion = tinynode.core.conversion
+        if array is None:
+            self.raw: Array = None
+            self._device: Device = get_device()
+        else:
+            array = conversion.array_of_number(array)
+            self._device = conversion.require_array(array)
+            self.raw = conversion.checked_array(array)
+        self._requires_grad = conversion.decide_requires_grad(self.raw, requires_grad)
         self._name = name
         self._node: VariableNode | None = None
         self._grad_var: Variable | None = None
@@ -74,11 +81,14 @@ class Variable(ArrayMethods):
         for hook in thread_hooks():
             hook.array_assigned(self)
         device = self._device
-        asked = config.device is not None  # a device that was asked for goes before its own
-        if array is not None and (asked or not device.holds(array)):
-            device = messages.require_array(array)
-        messages.check_assigned(self, array)
-        self.replace_array(messages.checked_array(array), device)
+        if array is not None:
+            is_asked = config.device is not None  # the device that was asked for goes before
+            if is_asked or not device.holds(array):
+                device = tinynode.core.conversion.require_array(array)
+            if self._requires_grad and not is_differentiable(array):
+                raise messages.cannot_assign(array)
+            array = tinynode.core.conversion.checked_array(array)
+        self.replace_array(array, device)
 
     data = array
     """The same as ``array``."""
@@ -102,6 +112,10 @@ class Variable(ArrayMethods):
     def device(self) -> Device:
         """The device that holds the array."""
         return self._device
+
+    def as_variable(self) -> Variable:
+        """This Variable."""
+        return self
 
     # --- the graph -------------------------------------------------------------------------
 
@@ -231,7 +245,18 @@ class Variable(ArrayMethods):
 
     @grad.setter
     def grad(self, grad: Array | None) -> None:
-        self._grad_var = None if grad is None else messages.as_gradient(grad, self)
+        if grad is None:
+            self._grad_var = None
+            return
+        if isinstance(grad, Variable):
+            raise messages.variable_as_grad()
+        device = self._device if self._device.holds(grad) else find_device(grad)
+        if device is None:
+            raise messages.grad_no_array(grad)
+        gradient = wrap_array(tinynode.core.conversion.checked_array(grad), device, True)
+        if self.raw is not None:
+            check_gradient(gradient, self, "x.grad")
+        self._grad_var = gradient
 
     @property
     def grad_var(self) -> Variable | None:
@@ -241,7 +266,7 @@ class Variable(ArrayMethods):
     @grad_var.setter
     def grad_var(self, grad_var: Variable | None) -> None:
         if grad_var is not None and (self.raw is not None or not isinstance(grad_var, Variable)):
-            messages.check_gradient(grad_var, self, "x.grad_var")
+            check_gradient(grad_var, self, "x.grad_var")
         self._grad_var = grad_var
 
     def cleargrad(self) -> None:
@@ -252,7 +277,7 @@ class Variable(ArrayMethods):
 
     def addgrad(self, other: Variable) -> None:
         """Add another Variable's gradient to this one's."""
-        tinynode.core.accumulation.add_gradient(self, other)
+        tinynode.core.backprop.add_gradient(self, other)
 
     def backward(
         self,
@@ -282,6 +307,29 @@ class Variable(ArrayMethods):
         tinynode.core.backprop.backward_one(self, retain_grad, enable_double_backprop, loss_scale)
 
 
+def check_gradient(gx: Any, x: Any, title: str, any_device: bool = False) -> None:
+    """Refuse a gradient of x that does not fit x, a VariableNode or a Variable.
+
+    Args:
+        gx: the gradient.
+        x: the Variable or VariableNode.
+        title: the name of the gradient in messages.
+        any_device: True allows a gradient on another device.
+
+    Raises:
+        GradientTypeError: the gradient is no Variable, or the device or the dtype differs.
+        GradientShapeError: the shape differs.
+    """
+    if not isinstance(gx, Variable):
+        raise messages.gradient_no_variable(title, gx)
+    if gx.device is not x.device and not any_device:
+        raise messages.gradient_on_another_device(title, gx, x)
+    if gx.shape != x.shape:
+        raise messages.gradient_of_another_shape(title, gx, x)
+    if gx.dtype != x.dtype:
+        raise messages.gradient_of_another_dtype(title, gx, x)
+
+
 def wrap_array(
     array: Array | None, device: Device, requires_grad: bool, creator: Any = None
 ) -> Variable:
@@ -292,20 +340,31 @@ def wrap_array(
     if requires_grad and (array is None or array.dtype not in device.floating_dtypes):
         requires_grad = device.is_differentiable(array)
     variable = _new(Variable)
-    variable.raw, variable._device, variable._requires_grad = array, device, requires_grad
-    variable._name = variable._node = variable._grad_var = None
+    variable.raw = array
+    variable._device = device
+    variable._requires_grad = requires_grad
+    variable._name = None
+    variable._node = None
+    variable._grad_var = None
     if creator is not None:  # as VariableNode(variable), without a look at the Variable
-        node = variable._node = _new(VariableNode)
+        node = _new(VariableNode)
         node.shape = None if array is None else array.shape
         node.dtype = None if array is None else array.dtype
-        node.device, node.requires_grad, node.name = device, requires_grad, None
-        node._creator_node, node.rank, node.data = creator, creator.rank + 1, None
+        node.device = device
+        node.requires_grad = requires_grad
+        node.name = None
+        node.data = None
+        node.rank = creator.rank + 1
+        node._creator_node = creator
         node._variable = weakref.ref(variable)
+        variable._node = node
     return variable
 
 
 def variable_on_node(node: VariableNode, array: Array | None) -> Variable:
     """A Variable on an existing node, with an array."""
     variable = wrap_array(array, node.device, False)
-    variable._requires_grad, variable._name, variable._node = node.requires_grad, node.name, node
+    variable._requires_grad = node.requires_grad
+    variable._name = node.name
+    variable._node = node
     return variable

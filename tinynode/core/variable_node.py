@@ -43,8 +43,10 @@ class VariableNode:
         array = variable.raw
         self.shape: Any = None if array is None else array.shape
         self.dtype: Any = None if array is None else array.dtype
-        self.device, self.requires_grad = variable._device, variable._requires_grad
-        self.name, self.data = variable._name, None
+        self.device = variable._device
+        self.requires_grad = variable._requires_grad
+        self.name = variable._name
+        self.data: Array = None
         self._creator_node: Any = None
         self.rank = 0
         self._variable: weakref.ref[Variable] | None = weakref.ref(variable)

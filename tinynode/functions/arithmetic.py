@@ -94,10 +94,10 @@ class BroadcastingNode(FunctionNode):
         gy = None if gy is None else unbroadcast(gy, self, 1)
         return gx, gy
 
-    def _check_types(self, arrays: Arrays) -> None:
+    def check_types(self, arrays: Arrays) -> None:
         """Equal shapes broadcast; a number, of shape (), broadcasts with every shape."""
         if not self.is_broadcasting or len({x.shape for x in arrays if x.shape}) > 1:
-            super()._check_types(arrays)
+            super().check_types(arrays)
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
         x, y = in_types

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinynode.core.array_pass import raw_of
+from tinynode.core.array_arguments import raw_of
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import (

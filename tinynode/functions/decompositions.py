@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from tinynode.core.array_pass import constant_beside, raw_of
+from tinynode.core.array_arguments import constant_beside, raw_of
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, is_float16, namespace_of

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy
 
-from tinynode.core.array_pass import array_operand
+from tinynode.core.array_arguments import array_operand
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, backend_of, is_integer, namespace_of, put

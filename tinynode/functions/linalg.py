@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Never
 
 import numpy
 
-from tinynode.core.array_pass import constant_beside, raw_of
+from tinynode.core.array_arguments import constant_beside, raw_of
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, any_true, namespace_of, without_hidden_axes

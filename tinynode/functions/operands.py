@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy
 
-from tinynode.core.array_pass import Operand, array_operand
-from tinynode.core.conversion import RawArgument
+from tinynode.core.array_arguments import Operand, RawArgument, array_operand
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import thread_state
 from tinynode.core.variable import Variable, wrap_array

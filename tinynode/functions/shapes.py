@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Never
 
-from tinynode.core.array_pass import constant_beside, raw_of
+from tinynode.core.array_arguments import constant_beside, raw_of
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of, sum_array

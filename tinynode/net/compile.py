@@ -28,7 +28,6 @@ from tinynode.configuration import (
     noted_reads,
     using_config,
 )
-from tinynode.core.conversion import spec_of
 from tinynode.core.hooks import is_recording_net, thread_state
 from tinynode.core.variable import Variable
 from tinynode.devices import CurrentDevice, hidden_axes, supports
@@ -45,6 +44,9 @@ from tinynode.nn.module import Wrapper
 
 _HELD_BY_ATTRS = 2
 """The reference count of a value that only a dict holds, as ``sys.getrefcount`` gives it."""
+spec_of = attrgetter("_device", "raw.shape", "raw.dtype", "_requires_grad")
+"""``spec_of(x)``: device, shape, dtype and ``requires_grad`` of a Variable, in a tuple. An
+AttributeError for other objects, and for an empty Variable. The signature of a compiled call."""
 _known_settings = attrgetter("train", "enable_backprop", "dtype", "device", "recompute_phase")
 
 

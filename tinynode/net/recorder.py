@@ -28,10 +28,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinynode.configuration import config
-from tinynode.core.accumulation import unshared
 from tinynode.core.conversion import restore
 from tinynode.core.function import FunctionAdapter
 from tinynode.core.function_node import FunctionNode
+from tinynode.core.gradient_table import unshared
 from tinynode.core.hooks import FunctionHook, thread_state
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode

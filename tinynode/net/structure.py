@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy
 
-from tinynode.core.conversion import RawArgument
+from tinynode.core.array_arguments import RawArgument
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Device, find_device
 from tinynode.errors import TraceError, describe

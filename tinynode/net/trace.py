@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tinynode.core.conversion import RawArgument
+from tinynode.core.array_arguments import RawArgument
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.errors import TraceError
 from tinynode.functions.draws import noted_generators, put_back

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tinynode.core.conversion import RawArgument
+from tinynode.core.array_arguments import RawArgument
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import HiddenAxis, find_device, hidden_axes
 from tinynode.errors import DeviceMixError, VmapError, describe
