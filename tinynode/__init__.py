@@ -30,7 +30,6 @@ from tinynode import old_names as old_names  # the modules of version 0.1, as th
 from tinynode import transforms as derivatives  # noqa: F401 - the former name
 from tinynode.array_api import array_namespace
 from tinynode.array_api import numpy_functions as numpy_functions  # for core.array_methods
-from tinynode.checkpoint import checkpoint, forget
 from tinynode.configuration import (
     config,
     enable_grad,
@@ -44,15 +43,12 @@ from tinynode.configuration import (
 )
 from tinynode.core import backprop as backprop
 from tinynode.core import conversion as conversion
-from tinynode.core import debug as debug
-from tinynode.core import function as function
 from tinynode.core import function_node as function_node
 from tinynode.core import hooks as function_hook  # noqa: F401
 from tinynode.core import variable as variable
 from tinynode.core import variable_node as variable_node
 from tinynode.core.backprop import backward, grad
 from tinynode.core.conversion import as_array, as_variable, asarray, to_host
-from tinynode.core.function import Function, FunctionAdapter
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import FunctionHook
 from tinynode.core.variable import Variable
@@ -68,6 +64,7 @@ from tinynode.devices import (
     using_device,
 )
 from tinynode.errors import TinynodeError
+from tinynode.interop.old_style import Function, FunctionAdapter
 from tinynode.net import compile, trace
 from tinynode.random import seed
 from tinynode.transforms import (
@@ -86,6 +83,7 @@ from tinynode.transforms import (
     vjp,
     vmap,
 )
+from tinynode.transforms.checkpoint import checkpoint, forget
 
 __version__ = "0.1.0"
 

@@ -6,18 +6,18 @@ tinynode uses the new names.
 
 import sys
 
-import tinynode.checkpoint as checkpoint_module
 from tinynode import devices, functions, transforms
 from tinynode.core import (
     backprop,
     conversion,
-    debug,
-    function,
     function_node,
     hooks,
     variable,
     variable_node,
 )
+from tinynode.hooks import debug
+from tinynode.interop import old_style
+from tinynode.transforms import checkpoint as checkpoint_module
 
 MOVED = {
     "backend": devices,
@@ -26,7 +26,7 @@ MOVED = {
     "debug": debug,
     "derivatives": transforms,
     "forget": checkpoint_module,
-    "function": function,
+    "function": old_style,
     "function_hook": hooks,
     "function_node": function_node,
     "variable": variable,

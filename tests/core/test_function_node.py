@@ -12,8 +12,7 @@ import pytest
 
 import tinynode as tn
 from tinynode import type_check
-from tinynode.core.hooks import retained_arrays
-from tinynode.core.hooks import thread_state
+from tinynode.core.hooks import retained_arrays, thread_state
 from tinynode.errors import (
     DeviceMixError,
     GradientShapeError,

@@ -14,8 +14,8 @@ import pytest
 
 import tinynode as tn
 from tinynode import nn
-from tinynode.core import nan_hints
 from tinynode.errors import NaNError, NonFiniteError
+from tinynode.hooks import nan_hints
 
 F = tn.functions
 DEVICES = ["numpy", "fast", "strict"]

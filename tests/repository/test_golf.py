@@ -15,56 +15,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "tinynode" / "core"
 
-KNOWN: dict[str, list[str]] = {
-    "array_pass.py": [
-        "table, heap, wanted, alone = sweep.table, sweep.heap, sweep.wanted, None",
-        "function, alone, targets = heappop(heap)[2] if heap else alone, None, []",
-        "gradients, array_types, alone = sweep.table.gradients, "
-        "sweep.table.device.array_types, None",
-        "if (so_far := gradients.get(node)) is None:",
-        "thread_state.array_device = table.device = None",
-        "thread_state.array_device = table.device = device",
-        "requires_grad = is_leaf = False",
-    ],
-    "backprop.py": [
-        "device = thread_state.array_device = table.device = array_pass.device_of_pass(table)",
-        "sweep.results[node] = gx = gx if table.recorded else unshared(gx, taken, variable.raw)",
-        "for node in table.kept if retain_grad else ():",
-        "if (variable := node.get_variable_or_none()) is not None:",
-        "for x, gx in zip(inputs, found, strict=True) if set_grad else ():",
-    ],
-    "function.py": [
-        "new._owned_adapter = new._adapter = None",
-    ],
-    "function_node.py": [
-        "raws, device, requires_grad = [], None, False",
-        "if array is None or (own := x._device) is not (device or own):",
-        "if indexes := self._retained_input_indexes:",
-        "if indexes := self._retained_output_indexes:",
-        "return tuple([b if a is None else a if b is None else a + b for a, b in pairs])",
-        "self.inputs = self.outputs = None",
-        "self._input_data = self._output_data = self.retained_checksums = ()",
-    ],
-    "gradient_table.py": [
-        "if (total := self.take(node)) is not None:",
-    ],
-    "origins.py": [
-        "seeds = self._passes[sweep] = {}",
-        "best, seen, waiting = None, {function}, [function]",
-    ],
-    "variable.py": [
-        "self.raw, self._device, self._node = result.raw, result._device, result._node",
-        "variable.raw, variable._device, variable._requires_grad = array, device, requires_grad",
-        "variable._name = variable._node = variable._grad_var = None",
-        "node = variable._node = _new(VariableNode)",
-        "node.device, node.requires_grad, node.name = device, requires_grad, None",
-        "node._creator_node, node.rank, node.data = creator, creator.rank + 1, None",
-        "variable._requires_grad, variable._name, variable._node = node.requires_grad, "
-        "node.name, node",
-    ],
-}
-"""Lines from before this test, by file. The list only gets shorter."""
-
 PARALLEL = "three values or more are assigned in parallel"
 CHAINED = "a chained assignment"
 STATEMENT = "a conditional expression, or `and` or `or`, is a statement"
@@ -134,18 +84,8 @@ def places() -> dict[tuple[str, str], str]:
     return found
 
 
-def known() -> set[tuple[str, str]]:
-    """The places in ``KNOWN``."""
-    return {(file, line) for file, lines in KNOWN.items() for line in lines}
-
-
 def test_no_line_of_the_core_packs_several_steps() -> None:
-    new = {place: kind for place, kind in places().items() if place not in known()}
-    assert new == {}, "write a step a line, and a name for a condition"
-
-
-def test_the_known_places_are_still_there() -> None:
-    assert known() - places().keys() == set(), "delete these from KNOWN"
+    assert places() == {}, "write a step a line, and a name for a condition"
 
 
 @pytest.mark.parametrize(

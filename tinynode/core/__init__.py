@@ -1,25 +1,23 @@
-"""The graph: Variables, nodes, functions, and the backward pass.
-
-The way of ``y = x * w + b; y.backward()`` leads through five modules, in this order:
+"""The kernel: what ``y = x * w + b; y.backward()`` executes.
 
 | module | content |
 |---|---|
 | ``variable`` | the object in the hands of the user |
+| ``array_methods`` | the base class of Variable: operators, shapes, conversions, text |
 | ``variable_node`` | the part of a variable that the graph holds |
 | ``function_node`` | one application of a function |
-| ``gradient_table`` | the gradients of one backward pass |
+| ``dispatch`` | the kernel of a backend, or else the portable definition |
+| ``gradient_table`` | the gradients of one backward pass, as Variables or as arrays |
 | ``backprop`` | the loop of one backward pass |
 
 The other modules stand beside the way:
 
 | module | content |
 |---|---|
-| ``array_methods`` | the base class of Variable: operators, shapes, conversions, text |
 | ``conversion`` | values as Variables |
-| ``dispatch`` | the kernel of a backend, or else the portable definition |
-| ``hooks``, ``debug`` | the events; the hook of debug mode |
-| ``origins``, ``not_finite``, ``nan_hints`` | the origin of a NaN, the operands, the guard |
+| ``array_arguments`` | arrays where functions expect Variables |
+| ``hooks`` | the events of hooks |
 | ``paths`` | the functions between two ends of a graph |
-| ``messages`` | checks, and the texts of errors |
-| ``function`` | Chainer's old-style functions |
+| ``seeds`` | the checks of the gradients that a pass starts from |
+| ``messages`` | the texts of errors |
 """

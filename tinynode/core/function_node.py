@@ -394,5 +394,8 @@ class FunctionNode(HookOwner):
             node = reference()
             if node is not None:
                 node.unchain()
-        self.inputs = self.outputs = None
-        self._input_data = self._output_data = self.retained_checksums = ()
+        self.inputs = None
+        self.outputs = None
+        self._input_data = ()
+        self._output_data = ()
+        self.retained_checksums = ()

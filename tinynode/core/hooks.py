@@ -204,7 +204,7 @@ class FunctionHook:
 
 
 debug_hooks: list[FunctionHook] = []
-"""The hook of debug mode, added by ``tinynode.core.debug``."""
+"""The hook of debug mode, added by ``tinynode.hooks.debug``."""
 
 
 def thread_hooks() -> list[FunctionHook]:

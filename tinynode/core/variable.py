@@ -220,7 +220,9 @@ class Variable(ArrayMethods):
             self.replace_array(result.raw, self._device)
             return
         self.leave_node()
-        self.raw, self._device, self._node = result.raw, result._device, result._node
+        self.raw = result.raw
+        self._device = result._device
+        self._node = result._node
         self._requires_grad = result._requires_grad
         self._grad_var = None  # the gradient belongs to the old value
         if self._node is not None:

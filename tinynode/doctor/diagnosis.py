@@ -10,10 +10,10 @@ import weakref
 from textwrap import fill
 from typing import Any
 
-from tinynode.core.debug import checksum
 from tinynode.core.variable import Variable
 from tinynode.doctor.findings import SEVERITIES, Finding, Layer, layer_rows
 from tinynode.doctor.findings_html import table_html
+from tinynode.hooks.debug import checksum
 
 _WIDTH = 92
 

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from tinynode.core.debug import capture_stack
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import FunctionHook
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Arrays
 from tinynode.errors import printable
+from tinynode.hooks.debug import capture_stack
 from tinynode.nn.module import Module
 
 

@@ -13,16 +13,16 @@ from collections.abc import Iterable, Sequence
 
 import numpy
 
-from tinynode.checkpoint import Checkpoint
 from tinynode.configuration import using_config
-from tinynode.core.function import FunctionAdapter
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import retained_arrays
 from tinynode.core.variable import wrap_array
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Array, Device
 from tinynode.errors import dtype_name
+from tinynode.interop.old_style import FunctionAdapter
 from tinynode.net.program import NetFunction
+from tinynode.transforms.checkpoint import Checkpoint
 
 _OF_THE_GRAPH = {name for name in vars(FunctionNode) if not name.startswith("__")} - {
     "output_device"

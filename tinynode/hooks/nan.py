@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from tinynode.core import debug
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
 from tinynode.devices import Array
 from tinynode.errors import NaNError, describe
+from tinynode.hooks import debug
 from tinynode.hooks.calls import CallHook, OptionalArrays
 
 

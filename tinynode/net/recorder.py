@@ -29,7 +29,6 @@ import numpy as np
 
 from tinynode.configuration import config
 from tinynode.core.conversion import restore
-from tinynode.core.function import FunctionAdapter
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.gradient_table import unshared
 from tinynode.core.hooks import FunctionHook, thread_state
@@ -46,6 +45,7 @@ from tinynode.devices import (
 )
 from tinynode.errors import TraceError, describe, printable
 from tinynode.functions.indexing import GetItem, Positions
+from tinynode.interop.old_style import FunctionAdapter
 from tinynode.net.helpers import Constant, StopGradient
 from tinynode.net.operator import EMPTY, OF_APPLY, ArraySpecs, Operator, operator_of
 from tinynode.net.stand_ins import StandIns, is_ours, run_operators

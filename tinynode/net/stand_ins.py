@@ -24,8 +24,8 @@ import numpy
 
 from tinynode.core.dispatch import run_forward
 from tinynode.core.hooks import FunctionHook
-from tinynode.core.nan_hints import ELEMENTWISE
 from tinynode.devices import Arrays, Device
+from tinynode.hooks.nan_hints import ELEMENTWISE
 
 LEAST_BYTES = 1 << 18
 """The bytes of the smallest replaced array."""

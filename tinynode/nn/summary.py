@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import numpy
 
 from tinynode.configuration import config, using_config
-from tinynode.core.captures import standing_in
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import FunctionHook, retained_arrays
 from tinynode.core.variable import Variable, wrap_array
@@ -35,6 +34,7 @@ from tinynode.nn.multiply_adds import multiply_adds
 from tinynode.nn.parameter import Parameter
 from tinynode.nn.summary_table import LayerSummary, Summary
 from tinynode.random import get_generator
+from tinynode.transforms.captures import standing_in
 
 
 def summary(model: Callable[..., Any], x: Any, *, dtype: Any = None) -> Summary:

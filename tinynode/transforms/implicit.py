@@ -31,7 +31,6 @@ from typing import Any, NamedTuple, Self
 
 from tinynode.configuration import config, force_backprop_mode, no_backprop_mode
 from tinynode.core.backprop import grad
-from tinynode.core.captures import Captures, cut_inputs, standing_in
 from tinynode.core.conversion import asarray
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.hooks import tell_detached, thread_state
@@ -41,6 +40,7 @@ from tinynode.errors import ConvergenceError, OperandError, VmapError, describe
 from tinynode.functions import astype, identity, reshape
 from tinynode.net.recorder import without_hooks
 from tinynode.net.structure import flatten, unflatten
+from tinynode.transforms.captures import Captures, cut_inputs, standing_in
 from tinynode.transforms.jacobians import jacobian
 from tinynode.transforms.linear_solvers import SOLVERS, MatVec, Solve, largest, solve_matrix
 

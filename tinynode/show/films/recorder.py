@@ -23,11 +23,11 @@ from typing import Any
 from tinynode.core.backprop import Sweep
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import FunctionHook, retained_arrays, retained_indexes
-from tinynode.core.origins import OriginFinder
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Arrays, Device
 from tinynode.errors import NonFiniteError, describe
+from tinynode.hooks.origins import OriginFinder
 from tinynode.nn.module import Module
 from tinynode.show.films import engine_recorder
 from tinynode.show.films.film import Film

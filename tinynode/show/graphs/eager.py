@@ -159,7 +159,8 @@ class EagerPicture:
     def title(self, nodes: Sequence[DiagramNode]) -> str:
         """The names of the roots.
 
-        A root without a name has the name in the user's script, or in the call of ``graph``. Other roots are named after their functions.
+        A root without a name has the name in the user's script, or in the call of ``graph``. Other
+        roots are named after their functions.
         """
         frame = user_frame()
         script = [] if frame is None else script_names(frame)

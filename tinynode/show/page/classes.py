@@ -293,7 +293,7 @@ def _source(cls: type, names: tuple[str, ...]) -> str:
         owner = getattr(method, "__module__", "")
         if method is None or method is getattr(FunctionNode, name, None):
             continue
-        if owner == "tinynode.core.function":  # inherited by old-style functions
+        if owner == "tinynode.interop.old_style":  # inherited by old-style functions
             continue
         try:
             return textwrap.dedent(inspect.getsource(method)).rstrip()

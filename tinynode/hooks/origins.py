@@ -14,7 +14,9 @@ import weakref
 from typing import Any, NamedTuple
 
 from tinynode.core.hooks import FunctionHook
-from tinynode.core.not_finite import (
+from tinynode.devices import Array
+from tinynode.errors import dtype_name
+from tinynode.hooks.not_finite import (
     Inner,
     backward_facts,
     capitalized,
@@ -25,8 +27,6 @@ from tinynode.core.not_finite import (
     place_text,
     retained,
 )
-from tinynode.devices import Array
-from tinynode.errors import dtype_name
 
 
 class Origin(NamedTuple):

@@ -14,7 +14,6 @@ from typing import Any
 
 from tinynode.configuration import config, force_backprop_mode, no_backprop_mode, using_config
 from tinynode.core.backprop import grad
-from tinynode.core.captures import Captures, cut_inputs, standing_in
 from tinynode.core.conversion import decide_requires_grad
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.hooks import is_recording_net
@@ -25,6 +24,7 @@ from tinynode.functions.data_types import identity
 from tinynode.functions.draws import drawing_again, note_generator, noted_generators
 from tinynode.functions.operands import as_operand_list
 from tinynode.random import get_generator
+from tinynode.transforms.captures import Captures, cut_inputs, standing_in
 
 _SETTINGS = ("device", "dtype", "train")
 """The settings that change the values of functions: both calls of ``func`` have the same."""

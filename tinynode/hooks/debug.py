@@ -15,7 +15,9 @@ from typing import Any
 from tinynode.configuration import config
 from tinynode.core.hooks import FunctionHook, debug_hooks
 from tinynode.core.messages import forward_stack
-from tinynode.core.not_finite import (
+from tinynode.devices import Array, Arrays, namespace_of, to_host, without_hidden_axes
+from tinynode.errors import InplaceError, NaNError, NonFiniteError, dtype_name, printable
+from tinynode.hooks.not_finite import (
     Bad,
     capitalized,
     first_bad,
@@ -25,7 +27,7 @@ from tinynode.core.not_finite import (
     place_text,
     retained,
 )
-from tinynode.core.origins import (
+from tinynode.hooks.origins import (
     Origin,
     OriginFinder,
     earliest_forward,
@@ -34,9 +36,7 @@ from tinynode.core.origins import (
     place_of,
     text_in_forward,
 )
-from tinynode.core.origins import user_line as user_line
-from tinynode.devices import Array, Arrays, namespace_of, to_host, without_hidden_axes
-from tinynode.errors import InplaceError, NaNError, NonFiniteError, dtype_name, printable
+from tinynode.hooks.origins import user_line as user_line
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy
 
 from tinynode.core.hooks import retained_arrays
-from tinynode.core.nan_hints import guard_of, has_guard, is_elementwise
 from tinynode.devices import Array, namespace_of, own_backend, to_host, without_hidden_axes
 from tinynode.errors import describe
+from tinynode.hooks.nan_hints import guard_of, has_guard, is_elementwise
 
 Index: TypeAlias = tuple[int, ...]
 Shape: TypeAlias = tuple[int, ...]
