@@ -25,9 +25,6 @@ from tinynode import (
     transforms,
 )
 from tinynode import collector as collector  # raises the threshold of Python's collector
-from tinynode import devices as backend  # noqa: F401 - the name of version 0.1
-from tinynode import old_names as old_names  # the modules of version 0.1, as the next lines
-from tinynode import transforms as derivatives  # noqa: F401 - the former name
 from tinynode.array_api import array_namespace
 from tinynode.array_api import numpy_functions as numpy_functions  # for core.array_methods
 from tinynode.configuration import (
@@ -41,12 +38,6 @@ from tinynode.configuration import (
     set_debug,
     using_config,
 )
-from tinynode.core import backprop as backprop
-from tinynode.core import conversion as conversion
-from tinynode.core import function_node as function_node
-from tinynode.core import hooks as function_hook  # noqa: F401
-from tinynode.core import variable as variable
-from tinynode.core import variable_node as variable_node
 from tinynode.core.backprop import backward, grad
 from tinynode.core.conversion import as_array, as_variable, asarray, to_host
 from tinynode.core.function_node import FunctionNode
@@ -85,7 +76,7 @@ from tinynode.transforms import (
 )
 from tinynode.transforms.checkpoint import checkpoint, forget
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Backend",

@@ -617,8 +617,8 @@ def test_the_table_of_fallbacks():
 
 
 def test_rows_of_the_table_are_sorted_by_time():
-    tn.backend.count_use(kernel_uses, ("fast", "Quick", "quick"), 0.001)
-    tn.backend.count_use(kernel_uses, ("fast", "Slow", "slow"), 0.5)
+    tn.devices.count_use(kernel_uses, ("fast", "Quick", "quick"), 0.001)
+    tn.devices.count_use(kernel_uses, ("fast", "Slow", "slow"), 0.5)
     functions = [line.split()[1] for line in show.fallbacks().splitlines()[2:]]
     assert functions == ["Slow", "Quick"]
     assert kernel_uses  # not reset

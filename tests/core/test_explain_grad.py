@@ -267,7 +267,7 @@ def test_a_leaf_with_a_gradient(device: str) -> None:
         text,
         f"The gradient of this variable (x) is there: shape (2,), float32, on {w.device}; norm 10",
     )
-    assert_says(text, "entries from -8 to 6", "Each backward that reaches it adds to it")
+    assert_says(text, "entries from -8 to 6", "Each backward pass that reaches it adds to it")
     assert_says(text, but_not=("graph of its own", "retain_grad", "assigned"))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tinynode as tn
-from tinynode import debug
+from tinynode.core import debug
 from tinynode.errors import GraphError, InplaceError, NaNError
 
 F = tn.functions

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tinynode import old_names
-
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS = [
     {"tinynode.habits"},
@@ -157,14 +155,6 @@ def test_an_import_inside_a_function_says_why() -> None:
             number = statement.lineno
             says_why = "#" in lines[number] or lines[number - 1].strip().startswith("#")
             assert not inside or says_why, f"{path}:{number}: this import needs a comment"
-
-
-def test_tinynode_uses_no_name_of_version_0_1() -> None:
-    for name, tree in trees().items():
-        if name not in ("tinynode", "tinynode.old_names"):
-            for statement, _ in statements(tree):
-                names = {n.removeprefix("tinynode.") for n in (*targets(statement),)}
-                assert not names & set(old_names.MOVED), f"{name}:{statement.lineno}"
 
 
 def test_tinynode_names_no_backend_package() -> None:

@@ -53,7 +53,7 @@ class DummyGradient(FunctionNode):
     """u = 1 in the form of y: a gradient of y whose values do not matter.
 
     y: (s) -> u: (s). No gradient. A rule that is linear in u has a derivative without u, so a net
-    may leave out the work on u; see ``peephole.drop_dummies``.
+    may leave out the work on u; see ``passes.drop_dummies``.
     """
 
     def forward(self, inputs: Arrays) -> Arrays:

@@ -79,7 +79,7 @@ def expect_gradients(work, forward, target, look, no_grad=(), seed=0):
         if expected.get(name) is None:
             if gradient in backward.output_names:
                 nowhere = (
-                    f"{name} is frozen, or no way leads from it to the target but through a "
+                    f"{name} is frozen, or no path leads from it to the target but through a "
                     "variable of no_grad. Such a variable needs no gradient, nor what made it."
                 )
                 raise CheckFailed(what, "no such output", "it is written", nowhere)

@@ -1,4 +1,4 @@
-"""Exercise 22, solved: Swish by one kernel."""
+"""Exercise devices, solved: Swish by one kernel."""
 
 import numpy as np
 

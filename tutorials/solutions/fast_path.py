@@ -1,4 +1,4 @@
-"""Exercise 23, solved: softsign with one array."""
+"""Exercise fast_path, solved: softsign with one array."""
 
 import numpy as np
 

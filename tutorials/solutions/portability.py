@@ -1,4 +1,4 @@
-"""Exercise 21, solved: log(cosh(x)) for any array library."""
+"""Exercise portability, solved: log(cosh(x)) for any array library."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Exercise 25, solved: a backend for the library ``frozen``."""
+"""Exercise your_own_backend, solved: a backend for the library ``frozen``."""
 
 import types
 

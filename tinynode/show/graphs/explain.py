@@ -130,8 +130,8 @@ def _with_gradient(x: Variable, gradient: Variable) -> list[str]:
         )
     else:
         lines.append(
-            "Each backward that reaches it adds to it. How many did is not recorded: call "
-            "cleargrad() before each backward that is to start anew."
+            "Each backward pass that reaches it adds to it. The number of passes is not recorded: "
+            "call cleargrad() before a backward pass that must start from zero."
         )
     if gradient.creator_node is not None:
         lines.append("It has a graph of its own: grad_var can be differentiated in turn.")
@@ -349,7 +349,7 @@ def _not_reached(x: Variable, y: Variable, to: str, functions: list[FunctionNode
             f"{to} was computed with it, but only through variables that have no derivative "
             "(whole numbers: an index, an argmax)."
         ]
-    lines = [f"{to} does not depend on it: no way leads from {to} back to it."]
+    lines = [f"{to} does not depend on it: the graph has no path from {to} to it."]
     same = [node for node in leaves if _has_array(node, x)]
     if same:
         lines.append(
