@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,9 @@ from tinynode_course.sources import Step
 
 GRACE = 5.0
 """Seconds after the time limit, for the examiner to name the present line."""
+
+Lines = queue.SimpleQueue[str]
+"""The printed lines of a process; at the end, an empty text."""
 
 
 class Report:
@@ -150,19 +153,39 @@ def events(
 
     The examiner ends with the generator, for instance by Ctrl-C.
     """
-    command = [sys.executable, "-m", "tinynode_course.examiner"]
-    command += [str(work), str(checks or step.check), str(seconds)]
+    arguments = [str(work), str(checks or step.check), str(seconds)]
+    with program("examiner", arguments, root_of(work)) as (process, lines):
+        yield from _until_end(process, lines, seconds)
+
+
+@contextlib.contextmanager
+def program(
+    module: str, arguments: Sequence[str], folder: Path, **options: Any
+) -> Iterator[tuple[subprocess.Popen[str], Lines]]:
+    """A program of the course in a process: the process, and the printed lines.
+
+    The end of the ``with`` block ends the process.
+
+    Args:
+        module: The name, such as "examiner".
+        arguments: The arguments.
+        folder: The working folder.
+        options: Further arguments of ``subprocess.Popen``.
+    """
+    options = {"env": environment(), **options}
     process = subprocess.Popen(
-        command,
-        cwd=root_of(work),
-        env=environment(),
+        [sys.executable, "-m", f"tinynode_course.{module}", *arguments],
+        cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         encoding="utf-8",
-        start_new_session=True,  # Ctrl-C comes to us alone: we end the examiner
+        start_new_session=True,  # Ctrl-C comes to us alone: we end the process
+        **options,
     )
+    lines: Lines = queue.SimpleQueue()
+    threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True).start()
     try:
-        yield from _until_end(process, seconds)
+        yield process, lines
     finally:
         process.kill()
         process.wait()
@@ -170,9 +193,9 @@ def events(
             process.stdout.close()
 
 
-def _until_end(process: subprocess.Popen[str], seconds: float) -> Iterator[dict[str, Any]]:
-    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=read_lines, args=(process.stdout, lines), daemon=True).start()
+def _until_end(
+    process: subprocess.Popen[str], lines: Lines, seconds: float
+) -> Iterator[dict[str, Any]]:
     end = time.monotonic() + seconds + GRACE
     last = ""
     while True:
@@ -190,7 +213,7 @@ def _until_end(process: subprocess.Popen[str], seconds: float) -> Iterator[dict[
         yield {"event": "crash", "status": process.wait()}
 
 
-def read_lines(stream: Iterable[str], lines: queue.SimpleQueue[str]) -> None:
+def _read_lines(stream: Iterable[str], lines: Lines) -> None:
     """Put the lines of a stream into a queue, then an empty text."""
     with contextlib.suppress(ValueError):  # closed at the end of the time
         for line in stream:

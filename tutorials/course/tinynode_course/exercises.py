@@ -22,24 +22,16 @@ from tinynode_course.progress import (
     open_progress,
     say_next,
     unused,
-    write_atomically,
+    write_file,
 )
 from tinynode_course.sources import Step
-
-
-def exercise_of(options: argparse.Namespace) -> Step:
-    step = sources.find(options.step)
-    if not step.stub.exists():
-        raise CommandError(f"step {step.key} has no exercise")
-    return step
-
 
 # start
 
 
 def start(options: argparse.Namespace) -> int:
     """Write the stub, or add the stubs to ``mynode``."""
-    step = exercise_of(options)
+    step = sources.find_exercise(options.step)
     return _start_part(step) if step.builds else _start_file(step, options.again)
 
 
@@ -156,19 +148,6 @@ def _write(path: Path, text: str, again: bool) -> Path | None:
     return kept
 
 
-def write_file(path: Path, text: str) -> None:
-    """Write a file, and its folders.
-
-    Raises:
-        CommandError: The file cannot be written.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, text)
-    except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror}", 1) from None
-
-
 # check
 
 
@@ -189,7 +168,7 @@ def work_of(step: Step) -> Path:
 
 def check(options: argparse.Namespace) -> int:
     """Check the learner's work; 0 if all checks pass."""
-    step = exercise_of(options)
+    step = sources.find_exercise(options.step)
     work = work_of(step)
     progress = open_progress()
     reason = outgrown(step, progress)
@@ -214,8 +193,7 @@ def outgrown(step: Step, progress: Progress) -> str:
     """The reason why the checks of a step do not fit the learner's package of today, or ""."""
     if not step.builds:
         return ""
-    module = sources.load(step.check, f"tinynode_check_{step.name}")
-    until = getattr(module, "UNTIL", "99")
+    until = getattr(step.check_module(), "UNTIL", "99")
     started = [s.key for s in mynode.builders() if progress.of(s.key).get("started")]
     if not started or started[-1] <= until:
         return ""
@@ -227,7 +205,7 @@ def outgrown(step: Step, progress: Progress) -> str:
 
 def hint(options: argparse.Namespace) -> int:
     """Print the next hint, first a puzzle; after the last hint, the last hint again."""
-    step = exercise_of(options)
+    step = sources.find_exercise(options.step)
     progress = open_progress()
     hints = puzzle.hints(step)
     seen = progress.of(step.key).get("hints")
@@ -244,7 +222,7 @@ def hint(options: argparse.Namespace) -> int:
 
 def show(options: argparse.Namespace) -> int:
     """Print the difference from the learner's work, or from the stub, to a solution."""
-    step = exercise_of(options)
+    step = sources.find_exercise(options.step)
     if not open_progress().of(step.key).get("attempts") and not options.now:
         raise CommandError(
             f"try step {step.key} first: {PROGRAM} check {step.key}. "
@@ -283,7 +261,7 @@ def _difference(mine: str, other: str, name: str) -> Iterator[str]:
 
 def take(options: argparse.Namespace) -> int:
     """Put the reference's definitions of a step into the learner's package."""
-    step = exercise_of(options)
+    step = sources.find_exercise(options.step)
     if not step.builds:
         raise CommandError(f"step {step.key} builds no part of {NAME}; see  {PROGRAM} show")
     progress = open_progress()
@@ -294,11 +272,9 @@ def take(options: argparse.Namespace) -> int:
     results = {p: edited(p, mynode.taken, old, step.key, p) for p, old in texts.items()}
     for path, (new, names) in results.items():  # no file is written before all are edited
         file, old = package / path, texts[path]
-        if old and new != old:
-            kept = unused(file, "old")
-            file.rename(kept)
+        kept = write_file(file, new, keep=bool(old) and new != old)
+        if kept is not None:
             print(f"kept your {NAME}/{path} as {kept.name}")
-        write_file(file, new)
         found = mynode.definitions(new)
         record[path] = {name: digest(found[name]) for name in names}
         print(f"{NAME}/{path}: took {', '.join(names) or 'its imports'}")

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     if options.step != "all" and not options.json:
         status = exercises.check(options)
         return _check_hidden(options) or status if options.hidden else status
-    chosen = with_exercise() if options.step == "all" else [exercises.exercise_of(options)]
+    chosen = with_exercise() if options.step == "all" else [sources.find_exercise(options.step)]
     if options.step != "all":
         exercises.work_of(chosen[0])  # says that there is no work
     found = document(chosen, options.seconds, options.hidden)
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _check_hidden(options: argparse.Namespace) -> int:
     """Print the results of the hidden checks of a step; 0 if all pass."""
-    step = exercises.exercise_of(options)
+    step = sources.find_exercise(options.step)
     status = 0
     for path in hidden.checks_of(step):
         print(f"\nHidden checks: {path}")
@@ -208,8 +208,7 @@ def check_names(key: str, check: str, names: dict[str, Any]) -> None:
     Raises:
         AssertionError: The check failed.
     """
-    step = sources.find(key)
-    module = sources.load(step.check, f"tinynode_check_{step.name}")
+    module = sources.find(key).check_module()
     functions = {one.__name__: one for one in examiner.functions_of(module)}
     functions[check](as_module(names))
 

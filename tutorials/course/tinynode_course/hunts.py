@@ -18,8 +18,6 @@ import argparse
 import json
 import queue
 import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,9 +25,9 @@ from typing import Any
 
 from tinynode.commands.command_line import CommandError, Parser
 from tinynode_course import sources
-from tinynode_course.checking import environment, read_lines
+from tinynode_course.checking import Lines, environment, program
 from tinynode_course.mynode import Files
-from tinynode_course.progress import PROGRAM, open_progress, write_atomically
+from tinynode_course.progress import PROGRAM, open_progress, write_file
 from tinynode_course.sources import Step
 
 SUMMARY = "write tests, and see how many planted bugs they catch"
@@ -102,10 +100,7 @@ def run(options: argparse.Namespace) -> int:
     work = Path(hunt.work)
     command = f"{PROGRAM} hunt {hunt.step.key}"
     if not work.exists():
-        try:
-            write_atomically(work, hunt.stub.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise CommandError(f"{work} cannot be written: {error.strerror}", 1) from None
+        write_file(work, hunt.stub.read_text(encoding="utf-8"))
         print(f"wrote {work}: its top says what the engine promises. Write tests, then")
         print(f"  {command}")
         return 0
@@ -180,29 +175,16 @@ def _add(result: Score, event: dict[str, Any]) -> None:
 
 def _events(tests: Path, hunt: Hunt, first: int, limit: float) -> Iterator[dict[str, Any]]:
     """The results of the versions from a number on; the last version may have no end."""
-    command = [sys.executable, "-m", "tinynode_course.hunter", str(tests), str(hunt.path)]
-    process = subprocess.Popen(
-        [*command, str(first)],
-        cwd=tests.parent,
-        env={**environment(), "OPENBLAS_NUM_THREADS": "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        encoding="utf-8",
-        start_new_session=True,  # Ctrl-C comes to us alone: we end the process
-    )
-    try:
-        yield from _results(process, first, limit)
-    finally:
-        process.kill()
-        process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+    arguments = [str(tests), str(hunt.path), str(first)]
+    settings = {**environment(), "OPENBLAS_NUM_THREADS": "1"}
+    with program("hunter", arguments, tests.parent, env=settings, stderr=subprocess.DEVNULL) as (
+        _,
+        lines,
+    ):
+        yield from _results(lines, first, limit)
 
 
-def _results(process: subprocess.Popen[str], first: int, limit: float) -> Iterator[dict[str, Any]]:
-    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=read_lines, args=(process.stdout, lines), daemon=True).start()
+def _results(lines: Lines, first: int, limit: float) -> Iterator[dict[str, Any]]:
     running = first
     wait = SECONDS  # the imports of a new process take their time
     while True:

@@ -25,7 +25,7 @@ from typing import Any
 from tinynode.commands.command_line import CommandError
 from tinynode_course import command, exercises, mynode, notebooks, progress, sources
 from tinynode_course.mynode import NAME, Files
-from tinynode_course.progress import Progress, open_progress, unused
+from tinynode_course.progress import Progress, open_progress, unused, write_file
 from tinynode_course.sources import Step
 
 
@@ -115,9 +115,7 @@ def save(words: list[str], cell: str, course: Course) -> list[str]:
     """
     if not words:
         raise CommandError("name the step: %%exercise 05")
-    step = sources.find(words[0])
-    if not step.stub.exists():
-        raise CommandError(f"step {step.key} has no exercise")
+    step = sources.find_exercise(words[0])
     course.key = step.key
     if not step.builds:
         return _save_file(step, cell)
@@ -141,7 +139,7 @@ def _save_file(step: Step, cell: str) -> list[str]:
     said = []
     if there is not None and _is_own(there, [stub, cell], {facts.of(step.key).get("cell", "")}):
         said.append(f"kept the {work} that was here as {_keep(work).name}")
-    exercises.write_file(work, cell)
+    write_file(work, cell)
     facts.note(step.key, started=True, cell=digest(cell))
     return [*said, f"saved {work}. Next cell: check()"]
 
@@ -163,7 +161,7 @@ def _save_definitions(step: Step, path: str, cell: str, stubs: Files) -> list[st
     said = []
     if _drops_work(old, names, known, _written(facts)):
         said.append(f"kept the {NAME}/{path} that was here as {_keep(file).name}")
-    exercises.write_file(file, new)
+    write_file(file, new)
     now = mynode.definitions(new)
     record = {f"{path} {name}": digest(now[name].text) for name in names}
     facts.note(step.key, started=True, cells=_cells(facts, step) | record)
@@ -209,7 +207,7 @@ def _is_kept(node: ast.stmt) -> bool:
 def _keep(path: Path) -> Path:
     """Keep a copy of a file under another name."""
     kept = unused(path, "old")
-    exercises.write_file(kept, path.read_text(encoding="utf-8", errors="replace"))
+    write_file(kept, path.read_text(encoding="utf-8", errors="replace"))
     return kept
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from tinynode.commands.command_line import CommandError, Parser
 from tinynode_course import sources
 from tinynode_course.checking import environment
-from tinynode_course.progress import unused, write_atomically
+from tinynode_course.progress import write_file
 from tinynode_course.sources import Step
 
 SUMMARY = "make Jupyter notebooks of the steps, run, with their pictures"
@@ -69,13 +69,7 @@ def _make(step: Step, folder: Path, again: bool, execute: bool) -> str:
     text = step.notebook.read_text(encoding="utf-8")
     if execute:
         text = _execute(text, step)
-    try:
-        kept = unused(path, "old") if path.exists() else None
-        if kept is not None:
-            path.rename(kept)
-        write_atomically(path, text)
-    except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror}", status=1) from None
+    kept = write_file(path, text, keep=True)
     if execute:
         sign(path)
     return path.name + (f" (kept yours as {kept.name})" if kept is not None else "")

@@ -239,11 +239,14 @@ class PageSession:
                     there = package.get(path)
                     package[path] = stub if there is None else mynode.add_stubs(there, stub)[0]
         except SyntaxError as error:
-            text = f"a file of {mynode.NAME} is no Python: line {error.lineno}, {error.msg}"
-            self.tell({"event": "refused", "text": text})
+            self._refuse(error)
         else:
             named = {PREFIX + path: text for path, text in sorted(package.items())}
             self.tell({"event": "files", "files": named})
+
+    def _refuse(self, error: SyntaxError) -> None:
+        text = f"a file of {mynode.NAME} is no Python: line {error.lineno}, {error.msg}"
+        self.tell({"event": "refused", "text": text})
 
     def check(self, files: Files) -> None:
         """Write the learner's files into an empty folder, and run the checks of the step."""
@@ -262,8 +265,7 @@ class PageSession:
         try:
             wanted = solution_files(self._step, files)
         except SyntaxError as error:
-            text = f"a file of {mynode.NAME} is no Python: line {error.lineno}, {error.msg}"
-            self.tell({"event": "refused", "text": text})
+            self._refuse(error)
             return
         lines: list[str] = []
         for path, text in wanted.items():

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.atomic_file import replace_file
+from tinynode.commands.command_line import CommandError
 from tinynode_course import sources
 from tinynode_course.shell import PROGRAM as PROGRAM
 from tinynode_course.sources import Step
@@ -117,6 +118,27 @@ def write_atomically(path: Path, text: str) -> None:
         OSError: The file cannot be written.
     """
     replace_file(path, text.encode())
+
+
+def write_file(path: Path, text: str, keep: bool = False) -> Path | None:
+    """Write a file, and missing folders.
+
+    Args:
+        keep: True to keep an old file under another name; returns the kept file.
+
+    Raises:
+        CommandError: The file cannot be written.
+    """
+    kept = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if keep and path.exists():
+            kept = unused(path, "old")
+            path.rename(kept)
+        write_atomically(path, text)
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}", status=1) from None
+    return kept
 
 
 def unused(path: Path, word: str) -> Path:

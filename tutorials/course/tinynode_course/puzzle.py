@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinynode_course import mynode, sources
+from tinynode_course import mynode
 from tinynode_course.mynode import Definition
 from tinynode_course.sources import Step
 
@@ -73,8 +73,7 @@ def puzzle(step: Step) -> str:
 
 def distractors(step: Step) -> dict[str, tuple[str, ...]]:
     """The wrong lines for a puzzle, by definition."""
-    module = sources.load(step.check, f"tinynode_check_{step.name}")
-    found: dict[str, tuple[str, ...]] = getattr(module, "DISTRACTORS", {})
+    found: dict[str, tuple[str, ...]] = getattr(step.check_module(), "DISTRACTORS", {})
     return found
 
 

@@ -17,7 +17,7 @@ from tinynode_course import mynode, plain_math, screen, shell, sources
 from tinynode_course.cells import Cell, Output, read, run
 from tinynode_course.plain_screen import PlainScreen
 from tinynode_course.predictions import Predictions
-from tinynode_course.progress import PROGRAM, write_atomically
+from tinynode_course.progress import PROGRAM, write_file
 from tinynode_course.sources import Step
 
 SOURCE_PAGE = re.compile(r"\(\.\./source/(\S+?)\.md\)")
@@ -72,7 +72,7 @@ class Reader:
     def _save(self, folder: Path, output: Output) -> None:
         suffix = "svg" if output.svg else "html"
         path = folder / f"{self.step.name}-{len(self.saved) + 1}.{suffix}"
-        _save(path, output.svg or output.html)
+        write_file(path, output.svg or output.html)
         self.saved.append(path)
 
 
@@ -140,10 +140,3 @@ def _folder(name: str) -> Path:
     except OSError as error:
         raise CommandError(f"--save {name}: {error.strerror}") from None
     return folder
-
-
-def _save(path: Path, text: str) -> None:
-    try:
-        write_atomically(path, text)
-    except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror}", status=1) from None

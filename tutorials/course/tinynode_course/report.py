@@ -21,7 +21,7 @@ from typing import Any
 
 from tinynode.commands.command_line import CommandError, Parser
 from tinynode_course import grading, sources
-from tinynode_course.progress import write_atomically
+from tinynode_course.progress import write_file
 
 SUMMARY = "make a table of a class from the files of check all --json"
 
@@ -108,16 +108,9 @@ def run(options: argparse.Namespace) -> int:
         print(line)
     for name, text in ((options.csv, as_csv), (options.html, as_html)):
         if name is not None:
-            _write(Path(name), text(students, keys))
+            write_file(Path(name), text(students, keys))
+            print(f"wrote {Path(name)}")
     return 0
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        write_atomically(path, text)
-    except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror}", 1) from None
-    print(f"wrote {path}")
 
 
 def read(path: Path) -> Student:

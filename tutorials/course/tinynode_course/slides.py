@@ -26,7 +26,7 @@ from tinynode_course.cells import Output, read
 from tinynode_course.execution import StepError, execute
 from tinynode_course.mynode import Excerpt
 from tinynode_course.plain_math import replace_formulas, unicode_of
-from tinynode_course.progress import write_atomically
+from tinynode_course.progress import write_file
 from tinynode_course.sources import Step
 
 SUMMARY = "make slides for each part, from its steps"
@@ -90,11 +90,7 @@ def run(options: argparse.Namespace) -> int:
             print(error)
             stopped = 1
             continue
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, text)
-        except OSError as error:
-            raise CommandError(f"{path} cannot be written: {error.strerror}", 1) from None
+        write_file(path, text)
         print(f"wrote {path}", flush=True)
     return stopped
 

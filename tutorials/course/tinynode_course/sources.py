@@ -110,9 +110,13 @@ class Step:
         """The name of the learner's file."""
         return WORK_PACKAGE if self.builds else f"{self.name}.py"
 
+    def check_module(self) -> types.ModuleType:
+        """The module with the hints and the checks, freshly loaded."""
+        return load(self.check, f"tinynode_check_{self.name}")
+
     def hints(self) -> tuple[str, ...]:
         """The hints of the exercise; the last hint is the most detailed."""
-        hints: tuple[str, ...] = load(self.check, f"tinynode_check_{self.name}").HINTS
+        hints: tuple[str, ...] = self.check_module().HINTS
         return hints
 
     def _exercise(self, folder: str, suffix: str) -> Path:
@@ -167,6 +171,18 @@ def find(text: str, folder: Path | None = None) -> Step:
             return step
     keys = " ".join(step.key for step in known)
     raise CommandError(f"there is no step {text!r}; the steps are: {keys}")
+
+
+def find_exercise(text: str) -> Step:
+    """The step for a learner's "7", with an exercise.
+
+    Raises:
+        CommandError: No such step, or a step without an exercise.
+    """
+    step = find(text)
+    if not step.stub.exists():
+        raise CommandError(f"step {step.key} has no exercise")
+    return step
 
 
 def part(step: Step) -> str:

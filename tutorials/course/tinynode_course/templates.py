@@ -22,6 +22,7 @@ from tinynode_course import grading, hidden, mynode, pages, sources
 from tinynode_course.cells import read
 from tinynode_course.examiner import functions_of
 from tinynode_course.mynode import Files
+from tinynode_course.progress import write_file
 from tinynode_course.shell import WRITTEN
 from tinynode_course.sources import Step
 
@@ -57,11 +58,8 @@ def run(options: argparse.Namespace) -> int:
     there = [name for name in files if (folder / name).exists()]
     if there:
         raise CommandError(f"{folder / there[0]} is there already; give an empty folder", 1)
-    try:
-        mynode.write_files(files, folder)
-    except OSError as error:
-        raise CommandError(f"{folder} cannot be written: {error.strerror}", 1) from None
-    for name in files:
+    for name, text in files.items():
+        write_file(folder / name, text)
         print(f"wrote {folder / name}")
     if options.install == PLACEHOLDER:
         print(f"\nReplace {PLACEHOLDER!r} in them, or call again with --install.")
@@ -227,8 +225,7 @@ def source_notebook(step: Step) -> str:
         _cell("markdown", lead, "text", locked=True),
         _cell("code", answer, "answer", solution=True),
     ]
-    module = sources.load(step.check, f"tinynode_check_{step.name}")
-    for check in functions_of(module):
+    for check in functions_of(step.check_module()):
         test = "from tinynode_course.grading import check_names\n\n"
         test += f'check_names("{step.key}", "{check.__name__}", globals())'
         cells.append(_cell("code", test, check.__name__, points=1))

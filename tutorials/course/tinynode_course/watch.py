@@ -30,9 +30,7 @@ Times = dict[Path, int]
 
 def run(options: argparse.Namespace) -> int:
     """Watch a step, or the next open step, until Ctrl-C or the end of the course."""
-    step = sources.find(options.step) if options.step else next_step(open_progress())
-    if step is not None and not step.stub.exists():
-        raise CommandError(f"step {step.key} has no exercise")
+    step = sources.find_exercise(options.step) if options.step else next_step(open_progress())
     clear = True
     try:
         while step is not None:
