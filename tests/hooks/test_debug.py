@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tinynode as tn
-from tinynode.core import debug
 from tinynode.errors import GraphError, InplaceError, NaNError
+from tinynode.hooks import debug
 
 F = tn.functions
 

@@ -50,8 +50,9 @@ class Sweep:
         self.seen: set[FunctionNode] = set()
         for node in table.gradients:
             creator = node._creator_node
-            if creator is not None:
-                self.push(creator)
+            if creator is not None and creator not in self.seen:
+                self.seen.add(creator)
+                heappush(self.heap, (-creator.rank, len(self.seen), creator))
         self.results: dict[VariableNode, Variable] = {}
 
     def __enter__(self) -> Self:
@@ -67,25 +68,21 @@ class Sweep:
         """Run the backward of each function in reach; gives the remaining gradients."""
         outer = thread_state.array_device
         thread_state.array_device = self.table.device
+        step = self.step
+        heap = self.heap
         try:
-            while self.heap:
-                _, _, function = heappop(self.heap)
-                self.step(function)
+            while heap:
+                step(heappop(heap)[2])
             return self.table.finish()
         finally:
             thread_state.array_device = outer  # Ctrl-C may come before an ``__exit__``
 
-    def push(self, function: FunctionNode) -> None:
-        """Put a function on the heap, once."""
-        if function not in self.seen:
-            self.seen.add(function)
-            heappush(self.heap, (-function.rank, len(self.seen), function))
-
     def step(self, function: FunctionNode) -> None:
         """A function's step: take the gradients of outputs, run backward, add up the results."""
+        wanted = self.wanted
         indexes = []
         for i, node in enumerate(function.inputs or ()):
-            if node.requires_grad and (self.wanted is None or node in self.wanted):
+            if node.requires_grad and (wanted is None or node in wanted):
                 indexes.append(i)
         if not indexes:
             return
@@ -101,7 +98,8 @@ class Sweep:
         grad_inputs = table.run_backward(function, targets, grad_outputs, hooks)
         for creator in table.add(function, targets, grad_inputs):
             if creator not in self.seen:
-                self.push(creator)
+                self.seen.add(creator)
+                heappush(self.heap, (-creator.rank, len(self.seen), creator))
         for hook in hooks:
             hook.after_accumulate(self, function)
         if hooks:

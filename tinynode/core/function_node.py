@@ -202,26 +202,33 @@ class FunctionNode(HookOwner):
         else:
             outputs = self._wrap(results, device, True, self)
             self.outputs = tuple([weakref.ref(y.node) for y in outputs])
-        if self._retained_input_indexes:
-            self._input_data = self._retain(self._retained_input_indexes, inputs, arrays)
+        try:
+            retained = []
+            for i in self._retained_input_indexes:
+                inputs[i].data = arrays[i]
+                retained.append(arrays[i])
+        except (IndexError, TypeError):
+            raise messages.no_such_position(
+                self, self._retained_input_indexes, len(arrays)
+            ) from None
+        self._input_data = tuple(retained)
         if self._retained_output_indexes:
-            nodes = [y.node for y in outputs]
-            self._output_data = self._retain(self._retained_output_indexes, nodes, results)
+            self._output_data = self._retain(outputs, results)
         if complex_dtypes:
             self._look_for_complex(variables, outputs)
         return outputs
 
-    def _retain(
-        self, indexes: Indexes, nodes: Sequence[VariableNode], arrays: Arrays
-    ) -> tuple[Array | None, ...]:
-        """The arrays at the indexes, which the nodes there show as ``data``."""
+    def _retain(self, outputs: tuple[Variable, ...], arrays: Arrays) -> Arrays:
+        """The arrays of the outputs to retain, which their nodes show as ``data``."""
         retained = []
         try:
-            for i in indexes:
-                nodes[i].data = arrays[i]
+            for i in self._retained_output_indexes:
+                outputs[i].node.data = arrays[i]
                 retained.append(arrays[i])
         except (IndexError, TypeError):
-            raise messages.no_such_position(self, indexes, len(arrays)) from None
+            raise messages.no_such_position(
+                self, self._retained_output_indexes, len(arrays)
+            ) from None
         return tuple(retained)
 
     def _look_for_complex(

@@ -239,24 +239,8 @@ class ArrayTable(GradientTable):
         self.device: Device = device
         self.array_types = device.array_types
         self.seeds = dict(table.gradients)
-        self.gradients = {node: seed.raw for node, seed in table.gradients.items()}
-
-    def takes_arrays(self, function: FunctionNode) -> bool:
-        """True if the ``backward`` of a function takes arrays of the device.
-
-        A class says so with ``backward_takes_arrays = True``; a subclass has to repeat the line.
-        The classes in ``tinynode.functions`` need no such line.
-        """
-        method = getattr(function.backward, "__func__", None)  # None: put into the instance
-        known = _array_backwards.get(type(function))
-        if method is None or (method is not known and not _class_takes_arrays(function, method)):
-            return False
-        if function._local_hooks or function.output_device is not None:
-            return False
-        if complex_dtypes and function.is_complex:
-            return False
-        inputs = function.inputs
-        return inputs is not None and inputs[0].device is self.device
+        for node, seed in self.seeds.items():
+            self.gradients[node] = seed.raw
 
     def run_backward(
         self,
@@ -265,7 +249,14 @@ class ArrayTable(GradientTable):
         grad_outputs: Gradients,
         hooks: Sequence[FunctionHook],
     ) -> Gradients:
-        if self.takes_arrays(function):
+        """``backward`` on arrays, if the function takes them; else on Variables."""
+        method = getattr(function.backward, "__func__", None)  # None: put into the instance
+        known = _array_backwards.get(type(function))
+        takes_arrays = method is known or _class_takes_arrays(type(function), method)
+        inputs: Any = function.inputs
+        is_here = not function.output_device and inputs[0].device is self.device
+        is_real = not complex_dtypes or not function.is_complex
+        if takes_arrays and is_here and is_real and not hooks and method is not None:
             return self.backward_of(function, targets, grad_outputs)
         return self.run_on_variables(function, targets, grad_outputs, hooks)
 
@@ -333,8 +324,10 @@ class ArrayTable(GradientTable):
         for gradients in (self.gradients, self.kept):
             for node, gx in gradients.items():
                 seed = self.seeds.get(node)
-                is_seed = seed is not None and seed.raw is gx
-                gradients[node] = seed if is_seed else as_variable(gx, self.device)
+                if seed is not None and seed.raw is gx:
+                    gradients[node] = seed
+                elif type(gx) is not Variable:
+                    gradients[node] = wrap_array(gx, self.device, True)
         return self.gradients
 
 
@@ -342,13 +335,13 @@ _array_backwards: dict[type, Any] = {}
 """The classes with a ``backward`` for arrays, and this ``backward``."""
 
 
-def _class_takes_arrays(function: FunctionNode, method: Any) -> bool:
-    """Whether ``method``, the ``backward`` of a function's class, takes arrays.
+def _class_takes_arrays(cls: type[FunctionNode], method: Any) -> bool:
+    """Whether ``method``, the ``backward`` of a function of the class, takes arrays.
 
-    If so, ``_array_backwards`` keeps the method.
+    A class says so with ``backward_takes_arrays = True``; a subclass has to repeat the line. The
+    classes in ``tinynode.functions`` need no such line. ``_array_backwards`` keeps the method.
     """
-    cls = type(function)
-    if method is not cls.backward:
+    if method is None or method is not cls.backward:
         return False  # put into the instance
     if cls.backward_accumulate is not FunctionNode.backward_accumulate:
         return False  # overridden: the gradients so far are Variables
@@ -364,8 +357,11 @@ def quickest_table(table: GradientTable) -> GradientTable:
     """An ``ArrayTable`` with the gradients of a table, if a pass on arrays will do."""
     if table.recorded or thread_state.hooks or config.debug or hidden_axes.stack:
         return table
-    devices = {seed.device for seed in table.gradients.values()}
-    device = devices.pop() if len(devices) == 1 else None
+    device = None
+    for seed in table.gradients.values():
+        if device is not None and device is not seed._device:
+            return table
+        device = seed._device
     if device is None or "batched" in device.backend.capabilities:
         return table
     return ArrayTable(table, device)

@@ -249,7 +249,8 @@ def _scalar_beside(value: Any, other: Variable) -> Variable:
     """
     reference = other.filled_array()
     number = value.item() if isinstance(value, numpy.generic) else value
-    xp = other.device.xp
+    device = other.device
+    xp = device.xp
     if _fits(number, reference):
         array = xp.asarray(number, dtype=reference.dtype, device=reference.device)
     elif is_floating(reference):  # a complex number: of the precision of the floats beside
@@ -257,7 +258,7 @@ def _scalar_beside(value: Any, other: Variable) -> Variable:
         array = xp.asarray(number, dtype=dtype, device=reference.device)
     else:
         array = xp.asarray(number, device=reference.device)
-    return wrap_array(array, other.device, False)
+    return wrap_array(array, device, False)
 
 
 def _fits(number: Any, reference: Any) -> bool:
