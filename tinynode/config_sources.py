@@ -9,16 +9,24 @@ source of each value. The first source with a value for a setting decides:
 
 The file is the nearest file from the working folder upwards. A ``pyproject.toml`` without the
 table does not count. In the same folder ``tinynode.toml`` comes first. No file is ever written.
+
+A folder above may be shared, such as ``/tmp``. So only files of this user or of root count, and no
+one else may write to them. The owner of the folder does not matter: another user can put no text
+into a file of this user. A file that does not count is named by a warning, once. No file names a
+program: ``compiler`` comes from the environment or from code. On Windows every file counts.
 """
 
 from __future__ import annotations
 
 import difflib
+import os
+import stat
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tinynode.errors import ConfigError, describe, dtype_name
+from tinynode.errors import ConfigError, describe, dtype_name, printable
 
 KINDS: dict[str, type] = {
     "compiler": str,
@@ -31,7 +39,12 @@ KINDS: dict[str, type] = {
     "train": bool,
     "type_check": bool,
 }
-"""The settings of the environment and of files, with their types."""
+"""The settings of the environment, with their types."""
+
+NOT_IN_FILES = ("compiler",)
+"""The settings that no file has: a program that tinynode starts is named by the user alone."""
+MOST_BYTES = 1 << 20
+"""The size of a file of settings; a larger file is not read."""
 
 DTYPES = ("float32", "float64", "float16")
 PREFIX = "TINYNODE_"
@@ -116,17 +129,8 @@ def _read_file(folder: Path | None) -> dict[str, Source]:
 def _table_of(path: Path) -> dict[str, Any] | None:
     """The settings in a file; None if the file is missing or has no settings of tinynode."""
     own = path.name == "tinynode.toml"
-    if path.is_fifo():  # reading would wait for a writer
-        if own:
-            raise ConfigError(f"{path} is a pipe: a file is needed.")
-        return None
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        if own and path.is_file():
-            raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
-        return None
-    if not own and b"tinynode" not in text:  # a quick test: most files have no such table
+    text = _text_of(path, own)
+    if text is None or not (own or b"tinynode" in text):  # most files have no such table
         return None
     import tomllib  # imported late: a tenth of the time of `import tinynode`
 
@@ -143,6 +147,75 @@ def _table_of(path: Path) -> dict[str, Any] | None:
     return tool.get("tinynode") if isinstance(tool, dict) else None
 
 
+def _text_of(path: Path, own: bool) -> bytes | None:
+    """The bytes of a file; None if the file is missing, or does not count."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    doubt = _doubt(status)
+    if doubt and (own or not stat.S_ISREG(status.st_mode)):
+        _ignore(path, doubt, own)
+        return None
+    try:
+        with open(path, "rb", opener=_open_at_once) as file:
+            status = os.fstat(file.fileno())  # of the opened file: nobody can exchange it now
+            text = file.read(MOST_BYTES + 1) if stat.S_ISREG(status.st_mode) else None
+    except OSError as error:
+        if own and not path.is_dir():
+            raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
+        return None
+    if text is not None:
+        doubt = doubt or _doubt(status)
+    if doubt:
+        _ignore(path, doubt, own or b"tool.tinynode" in (text or b""))
+        return None
+    return _usable(path, own, text)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open without waiting for the writer of a pipe."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _usable(path: Path, own: bool, text: bytes | None) -> bytes | None:
+    """The text of a file that counts; None for a ``pyproject.toml`` that cannot be read."""
+    if text is not None and len(text) <= MOST_BYTES:
+        return text
+    if not own:
+        return None
+    what = "a pipe or a device" if text is None else f"larger than {MOST_BYTES} bytes"
+    raise ConfigError(f"{path} is {what}: a file with a few settings is needed.")
+
+
+def _doubt(status: os.stat_result) -> str:
+    """Why a file does not count; empty for a file of this user or root that no one else writes."""
+    if not hasattr(os, "geteuid"):  # Windows
+        return ""
+    if status.st_uid not in (0, os.geteuid()):
+        return (
+            f"belongs to another user (uid {status.st_uid}). Write the settings to a file of your "
+            "own, or to the environment, such as TINYNODE_DEVICE"
+        )
+    mode = stat.S_IMODE(status.st_mode)
+    is_shared = mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if is_shared and not stat.S_ISLNK(status.st_mode):  # the mode of a link says nothing
+        return f"can be written by others (mode {mode:o}). Let chmod go-w make it yours alone"
+    return ""
+
+
+_ignored: set[Path] = set()
+"""The files that a warning has named."""
+
+
+def _ignore(path: Path, doubt: str, has_settings: bool) -> None:
+    """Warn once of a file with settings that does not count."""
+    if has_settings and path not in _ignored:
+        _ignored.add(path)
+        name = printable(str(path))  # another user may have named the folder
+        warnings.warn(f"tinynode ignores the settings in {name}: the file {doubt}.", stacklevel=2)
+
+
 def _refuse_header(content: dict[str, Any], path: Path) -> None:
     """Raise a ConfigError if ``tinynode.toml`` has the header of a ``pyproject.toml``."""
     for name, header in (("tool", "[tool.tinynode]"), ("tinynode", "[tinynode]")):
@@ -156,12 +229,18 @@ def _refuse_header(content: dict[str, Any], path: Path) -> None:
 def _checked_table(settings: Any, path: str) -> dict[str, Source]:
     if not isinstance(settings, dict):
         raise ConfigError(f"{path}: tool.tinynode must be a table, got {describe(settings)}.")
+    known = [name for name in KINDS if name not in NOT_IN_FILES]
     for name in settings:
-        if name not in KINDS:
-            close = difflib.get_close_matches(name, KINDS, n=1)
+        if name in NOT_IN_FILES:
+            raise ConfigError(
+                f"{path}: a file cannot set {name}, the name of a program. Set "
+                f"{PREFIX}{name.upper()} in the environment, or tinynode.config.{name} in code."
+            )
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]!r}? " if close else ""
             raise ConfigError(
-                f"{path}: there is no setting {name!r}; {hint}Settings are {', '.join(KINDS)}."
+                f"{path}: there is no setting {name!r}; {hint}Settings are {', '.join(known)}."
             )
     return {name: Source(_checked(name, settings[name], path), path) for name in settings}
 

@@ -97,7 +97,8 @@ class Configuration(threading.local):
     lazy_grad_sum: bool = False
     """True to keep a gradient's contributions in a list; the sum is computed when needed."""
     compiler: str = "auto"
-    """The C compiler for nets on ``fast``: "auto" finds one, "none" uses none, else a path."""
+    """The C compiler for nets on ``fast``: "auto" finds one, "none" uses none, else a path. The
+    setting comes from code or from ``TINYNODE_COMPILER``, and from no file."""
     recompute_phase: str | None = None
     """The run of ``checkpoint``'s function: ``"first"`` in forward, ``"again"`` in backward, None
     outside of both."""

@@ -268,6 +268,7 @@ with tempfile.TemporaryDirectory() as folder:
     print(decides({}, folder))
     print(decides({"TINYNODE_DEVICE": "fast"}, folder))
     Path(folder, "tinynode.toml").write_text('device = "fast"\n')
+    Path(folder, "tinynode.toml").chmod(0o644)  # a file that others can write does not count
     print(decides({}, folder))
     print(decides({"TINYNODE_DEVICE": "numpy"}, folder))
 

@@ -7,11 +7,11 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 import tinynode as tn
+from tinynode import config_sources
 from tinynode.commands import main
 from tinynode.config_sources import KINDS, Source, read_sources, working_folder
 from tinynode.devices import current_device
@@ -22,6 +22,7 @@ def write(folder, name, text):
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     path.write_text(text, encoding="utf-8")
+    path.chmod(0o644)  # whatever the umask is
     return str(path)
 
 
@@ -101,7 +102,7 @@ def test_a_working_folder_that_was_deleted(tmp_path, monkeypatch):
         ('devise = "fast"', "there is no setting 'devise'; did you mean 'device'"),
         (
             "colour = 1",
-            "there is no setting 'colour'; Settings are compiler, debug",
+            "there is no setting 'colour'; Settings are debug, debug_infinite",
         ),
         ("in_recomputing = true", "there is no setting 'in_recomputing'"),
         ('device = ""', "device must not be empty"),
@@ -121,6 +122,7 @@ def test_a_working_folder_that_was_deleted(tmp_path, monkeypatch):
 def test_a_file_that_cannot_be_used_is_named_with_what_is_wrong(tmp_path, text, message):
     path = tmp_path / "tinynode.toml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    path.chmod(0o644)
     with pytest.raises(ConfigError, match=message) as caught:
         read_sources({}, tmp_path)
     assert str(path) in str(caught.value)
@@ -169,11 +171,11 @@ def test_other_variables_of_the_environment_are_left_alone():
 
 
 def test_an_unreadable_file_of_our_own_is_an_error_and_one_of_others_is_not(tmp_path, monkeypatch):
-    def refuse(path):
+    def refuse(path, flags):
         raise PermissionError(13, "Permission denied")
 
     write(tmp_path, "pyproject.toml", "[tool.tinynode]")
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(config_sources, "_open_at_once", refuse)
     assert read_sources({}, tmp_path) == {}
     path = write(tmp_path, "tinynode.toml", "")
     with pytest.raises(ConfigError, match=f"{path} cannot be read: Permission denied"):
@@ -187,6 +189,163 @@ def test_an_unreadable_file_of_our_own_is_an_error_and_one_of_others_is_not(tmp_
 def test_the_environment_is_checked_too(name, text, message):
     with pytest.raises(ConfigError, match=f"the environment's TINYNODE_{name}.*{message}"):
         read_sources({f"TINYNODE_{name}": text}, None)
+
+
+# --- which files count -----------------------------------------------------------------------
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="owners and modes of POSIX")
+PROJECT = '[tool.tinynode]\ndevice = "fast"\n'
+OWN = 'device = "fast"\n'
+
+
+@pytest.fixture(autouse=True)
+def no_file_is_named_yet(monkeypatch):
+    monkeypatch.setattr(config_sources, "_ignored", set())
+
+
+def of_another_user(path, monkeypatch):
+    """Give a file to another user, or let this process be another user."""
+    if os.geteuid() == 0:
+        os.chown(path, 12345, -1, follow_symlinks=False)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+
+
+@POSIX
+@pytest.mark.parametrize(("name", "text"), [("tinynode.toml", OWN), ("pyproject.toml", PROJECT)])
+def test_a_file_of_another_user_does_not_count(tmp_path, monkeypatch, name, text):
+    path = write(tmp_path, name, text)
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    of_another_user(path, monkeypatch)
+    with pytest.warns(UserWarning, match=f"ignores the settings in {path}: .* another user"):
+        assert read_sources({}, inner) == {}
+    assert read_sources({}, inner) == {}  # the warning comes once
+
+
+@POSIX
+@pytest.mark.parametrize("mode", [0o664, 0o646, 0o666, 0o602])
+@pytest.mark.parametrize(("name", "text"), [("tinynode.toml", OWN), ("pyproject.toml", PROJECT)])
+def test_a_file_that_others_may_write_does_not_count(tmp_path, mode, name, text):
+    path = write(tmp_path, name, text)
+    os.chmod(path, mode)
+    message = rf"{path}: .* by others \(mode {mode:o}\)\. Let chmod go-w make it yours alone\."
+    with pytest.warns(UserWarning, match=message):
+        assert read_sources({}, tmp_path) == {}
+    os.chmod(path, 0o644)
+    assert read_sources({}, tmp_path)["device"].value == "fast"
+
+
+@POSIX
+def test_a_file_that_does_not_count_covers_no_other(tmp_path):
+    far = write(tmp_path, "tinynode.toml", OWN)
+    near = write(tmp_path / "near", "tinynode.toml", "this is [ no TOML")
+    os.chmod(near, 0o666)
+    project = write(tmp_path / "near", "pyproject.toml", PROJECT)
+    with pytest.warns(UserWarning, match="near"):
+        assert read_sources({}, tmp_path / "near") == {"device": Source("fast", project)}
+    os.unlink(project)
+    assert read_sources({}, tmp_path / "near") == {"device": Source("fast", far)}
+
+
+@POSIX
+def test_a_pyproject_of_others_without_settings_gives_no_warning(tmp_path):
+    path = write(tmp_path, "pyproject.toml", "[project]\ndependencies = ['tinynode']\n")
+    os.chmod(path, 0o666)
+    assert read_sources({}, tmp_path) == {}
+
+
+@POSIX
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="root gives files away"
+)
+@pytest.mark.parametrize("target", ["trusted.toml", "/dev/zero", "missing"])
+def test_a_link_counts_if_the_link_and_the_file_do(tmp_path, target):
+    write(tmp_path, "trusted.toml", OWN)
+    link = tmp_path / "tinynode.toml"
+    link.symlink_to(target)
+    if target == "trusted.toml":
+        assert read_sources({}, tmp_path)["device"].value == "fast"
+    os.chown(link, 12345, -1, follow_symlinks=False)
+    with pytest.warns(UserWarning, match="another user"):
+        assert read_sources({}, tmp_path) == {}
+    os.chown(link, 0, -1, follow_symlinks=False)
+    os.chown(tmp_path / "trusted.toml", 12345, -1)
+    config_sources._ignored.clear()
+    if target == "trusted.toml":
+        with pytest.warns(UserWarning, match="another user"):
+            assert read_sources({}, tmp_path) == {}
+    else:
+        with pytest.raises(ConfigError, match=r"tinynode\.toml (is a pipe or a device|cannot be)"):
+            read_sources({}, tmp_path)
+
+
+@POSIX
+def test_a_pipe_or_an_unreadable_file_of_another_user_stops_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "tinynode.toml"
+    os.mkfifo(path)
+    of_another_user(path, monkeypatch)
+    with pytest.warns(UserWarning, match="another user"):
+        assert read_sources({}, tmp_path) == {}
+
+
+def test_without_owners_every_file_counts(tmp_path, monkeypatch):
+    """As on Windows."""
+    path = write(tmp_path, "tinynode.toml", OWN)
+    os.chmod(path, 0o666)
+    monkeypatch.delattr(os, "geteuid", raising=False)
+    assert read_sources({}, tmp_path)["device"].value == "fast"
+
+
+def test_a_file_names_no_compiler(tmp_path):
+    path = write(tmp_path, "tinynode.toml", 'compiler = "/tmp/program"\n')
+    message = (
+        f"{path}: a file cannot set compiler, the name of a program. Set TINYNODE_COMPILER in the "
+        r"environment, or tinynode\.config\.compiler in code"
+    )
+    with pytest.raises(ConfigError, match=message):
+        read_sources({}, tmp_path)
+    os.unlink(path)
+    write(tmp_path, "pyproject.toml", '[tool.tinynode]\ncompiler = "none"\n')
+    with pytest.raises(ConfigError, match="a file cannot set compiler"):
+        read_sources({}, tmp_path)
+    origin = "the environment's TINYNODE_COMPILER"
+    assert read_sources({"TINYNODE_COMPILER": "cc"}, None) == {"compiler": Source("cc", origin)}
+
+
+def test_the_program_of_a_file_of_another_user_is_not_started(tmp_path, monkeypatch):
+    """The import and the command that prints the compiler's version."""
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
+    program.chmod(0o755)
+    path = write(tmp_path, "tinynode.toml", f'compiler = "{program}"\n')
+    for mode in (0o644, 0o666):
+        os.chmod(path, mode)
+        code = "from tinynode.commands import main; main(['backends'])"
+        done = run(tmp_path, code)
+        assert ("a file cannot set compiler" in done.stderr) == (mode == 0o644)
+        assert not (tmp_path / "ran").exists()
+        if os.name != "posix":
+            break
+
+
+def test_a_large_file_is_not_read(tmp_path):
+    filler = "# " + "x" * config_sources.MOST_BYTES
+    write(tmp_path, "pyproject.toml", PROJECT + filler)
+    assert read_sources({}, tmp_path) == {}
+    path = write(tmp_path, "tinynode.toml", OWN + filler)
+    with pytest.raises(
+        ConfigError, match=f"{path} is larger than {config_sources.MOST_BYTES} bytes"
+    ):
+        read_sources({}, tmp_path)
+    write(tmp_path, "tinynode.toml", (OWN + filler)[: config_sources.MOST_BYTES])
+    assert read_sources({}, tmp_path)["device"].value == "fast"
+
+
+def test_a_folder_in_the_place_of_a_file_is_passed_over(tmp_path):
+    (tmp_path / "tinynode.toml").mkdir(mode=0o755)
+    (tmp_path / "pyproject.toml").mkdir(mode=0o755)
+    assert read_sources({}, tmp_path) == {}
 
 
 def test_a_slip_of_the_pen_is_no_new_setting():

@@ -16,7 +16,8 @@ from tinynode.errors import DeviceError
 ORDER = """\
 The first of these that has a setting decides: a thread's own tinynode.config,
 tinynode.global_config, the environment (TINYNODE_DEVICE, TINYNODE_DTYPE ...), the nearest
-tinynode.toml or [tool.tinynode] in a pyproject.toml from this folder upwards, the default."""
+tinynode.toml or [tool.tinynode] in a pyproject.toml from this folder upwards, the default. A file
+counts if it belongs to you or root and nobody else can write to it; no file sets the compiler."""
 
 
 def add_command(commands: Any) -> None:
