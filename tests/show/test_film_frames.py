@@ -17,8 +17,7 @@ import tinynode as tn
 from tinynode import functions, nn
 from tinynode.show.films.film import Film
 from tinynode.show.films.frame_drawing import lit_edges, shades_of
-from tinynode.show.films.frame_options import MOST_ITERATIONS, FrameOptions, chosen_steps
-from tinynode.show.films.frames import frames_of
+from tinynode.show.films.frames import MOST_ITERATIONS, FrameOptions, chosen_steps, frames_of
 from tinynode.show.films.recorder import record
 from tinynode.show.films.state import moments
 from tinynode.show.films.text import cell_text, short_number

@@ -25,12 +25,11 @@ from tinynode import functions, nn
 from tinynode.show import graph, pixels
 from tinynode.show.graphs import layout_order
 from tinynode.show.graphs.diagram import Diagram
-from tinynode.show.graphs.diagram_data import DiagramEdge, DiagramNode, group_name
+from tinynode.show.graphs.diagram_data import DiagramEdge, DiagramNode, box_size, group_name
 from tinynode.show.graphs.folding import Run, find_runs, fold_repeats
 from tinynode.show.graphs.layout import layout
 from tinynode.show.graphs.layout_grid import Grid
 from tinynode.show.graphs.layout_pixels import Layout
-from tinynode.show.graphs.sizes import box_size
 from tinynode.show.palette import LIGHT
 
 EVIL = "<script>alert('x')</script> & \"#1;\" `%%{` \\ \x07\nend"

@@ -16,8 +16,7 @@ from tinynode.show.graphs.diagram import Diagram
 from tinynode.show.graphs.picture import graph
 from tinynode.show.graphs.text import text
 from tinynode.show.plots import variable_html as variable_html
-from tinynode.show.plots.matrix import matrix
-from tinynode.show.plots.plots import Plot, bars, histogram, lines, points, training_curves
+from tinynode.show.plots.plots import Plot, bars, histogram, lines, matrix, points, training_curves
 
 __all__ = [
     "CCode",

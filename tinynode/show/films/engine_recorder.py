@@ -17,6 +17,7 @@ import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -343,7 +344,7 @@ class EngineRecorder:
         """The waiting functions: by rank, or the newest first in an engine without ranks."""
         waiting = list(self._waiting.values())[::-1]
         if self._has_ranks:
-            waiting.sort(key=_negative_rank)
+            waiting.sort(key=attrgetter("rank"), reverse=True)
         step["queued"] = len(waiting)
         step["queue"] = [[node.rank, node.id] for node in waiting[:SHOWN]]
 
@@ -364,10 +365,6 @@ class EngineRecorder:
             things = function.inputs if kind == "input" else function.outputs
             kept = [getattr(thing, "array", None) for thing in things]
         return self._values(nodes, kept)
-
-
-def _negative_rank(node: FilmNode) -> int:
-    return -node.rank
 
 
 def _is_node(thing: Any) -> bool:

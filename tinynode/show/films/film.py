@@ -26,13 +26,15 @@ import html
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tinynode.show.films import text as film_text
-from tinynode.show.films.frame_options import FrameOptions
 from tinynode.show.films.nodes import Recording
 from tinynode.show.films.questions import asked_question
 from tinynode.show.films.walk import walk
+
+if TYPE_CHECKING:
+    from tinynode.show.films.frames import FrameOptions
 
 
 class Film(Recording):

@@ -6,15 +6,67 @@ display list (``frame_drawing``), and the writers draw the same frames (``svg``,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from tinynode.show import pixels
 from tinynode.show.films.animation import animated_svg
 from tinynode.show.films.frame_drawing import Frame, Stage
-from tinynode.show.films.frame_options import FrameOptions, chosen_steps
 from tinynode.show.films.state import moments
 from tinynode.show.svg import svg
+
+SECONDS = 1.5
+"""The time of a step, in seconds."""
+
+ITERATION = 5.0
+"""Where an iteration has a single picture, the picture's time is so many times shorter."""
+
+LAST = 2.0
+"""The last picture stays so many seconds longer."""
+
+MOST_ITERATIONS = 60
+"""Without a choice, at most so many iterations show their last step."""
+
+MOST_PICTURES = 1000
+"""The largest number of pictures; more would take gigabytes."""
+
+WIDTHS = (100, 4000)
+"""The smallest and the largest width of a picture, in pixels."""
+
+
+class FrameOptions(TypedDict, total=False):
+    """The options of ``Film.frames``, ``Film.gif`` and ``Film.save``.
+
+    Attributes:
+        steps: the steps of each iteration, as a slice or as indexes: 0 is the first, -1 the last.
+        iterations: the indexes of the iterations, or "all".
+        seconds: the time of a step.
+        width: the width of a picture, in pixels.
+        theme: "light", "dark", or for SVG "auto": the reader's preference.
+    """
+
+    steps: slice | Sequence[int] | None
+    iterations: Literal["all"] | Sequence[int] | None
+    seconds: float
+    width: int | None
+    theme: Literal["auto", "light", "dark"]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A step of a film for a picture.
+
+    Attributes:
+        iteration: the index of the iteration.
+        index: the index of the step in the iteration.
+        seconds: the time of the picture.
+    """
+
+    iteration: int
+    index: int
+    seconds: float
 
 
 def frames_of(data: dict[str, Any], options: FrameOptions) -> list[Frame]:
@@ -77,3 +129,93 @@ def _theme(options: FrameOptions) -> str:
 def _write(path: Path, text: str) -> None:
     # a name can have half of a surrogate pair, which no encoding has
     path.write_bytes(f"{text}\n".encode("utf-8", "replace"))
+
+
+# --- the choice of steps -------------------------------------------------------------------------
+
+
+def chosen_steps(data: dict[str, Any], options: FrameOptions) -> list[Chosen]:
+    """The steps that the options choose, in the order of the film.
+
+    Without ``iterations``, the first iteration of each structure has all steps. Of the other
+    iterations, at most ``MOST_ITERATIONS`` show the last step, at equal distances.
+
+    Raises:
+        ValueError: an option is not allowed, or no step is chosen.
+    """
+    seconds = options.get("seconds", SECONDS)
+    if not 0.02 <= seconds <= 600:
+        raise ValueError(f"the seconds of a step must be from 0.02 to 600, got {seconds!r}.")
+    width = options.get("width")
+    if width is not None and not WIDTHS[0] <= width <= WIDTHS[1]:
+        raise ValueError(f"the width must be from {WIDTHS[0]} to {WIDTHS[1]} pixels, got {width}.")
+    theme = options.get("theme", "auto")
+    if theme not in ("auto", "light", "dark"):
+        raise ValueError(f'the theme must be "auto", "light" or "dark", got {theme!r}.')
+    whole, last_only = _iterations(data, options.get("iterations"))
+    found = []
+    for number in sorted(whole | last_only):
+        steps = _steps(data, number, options.get("steps"))
+        if number not in whole:
+            found += [Chosen(number, i, max(0.02, seconds / ITERATION)) for i in steps[-1:]]
+        else:
+            found += [Chosen(number, i, seconds) for i in steps]
+    if not found:
+        raise ValueError("there is no picture: the film has no steps, or the options choose none.")
+    if len(found) > MOST_PICTURES:
+        raise ValueError(
+            f"the options choose {len(found)} pictures, and the limit is {MOST_PICTURES}: choose "
+            "fewer by `steps` or `iterations`."
+        )
+    return [*found[:-1], Chosen(found[-1].iteration, found[-1].index, seconds + LAST)]
+
+
+def _iterations(
+    data: dict[str, Any], wanted: Literal["all"] | Sequence[int] | None
+) -> tuple[set[int], set[int]]:
+    """The iterations with all steps, and the iterations with the last step only."""
+    iterations = data["iterations"]
+    everything = set(range(len(iterations)))
+    if wanted == "all":
+        return everything, set()
+    if isinstance(wanted, str):
+        raise ValueError(f'the iterations must be "all" or indexes, got {wanted!r}.')
+    if wanted is not None:
+        return set(_indexes("iterations", wanted, len(iterations))), set()
+    first: dict[int, int] = {}
+    for number, one in enumerate(iterations):
+        first.setdefault(one["picture"], number)
+    whole = set(first.values())
+    others = sorted(everything - whole)
+    with_arrays = [number for number in others if iterations[number]["arrays"]]
+    if len(with_arrays) >= MOST_ITERATIONS // 3:
+        others = with_arrays  # the others have no elements of large arrays
+    return whole, set(_thinned(others))
+
+
+def _thinned(numbers: list[int]) -> list[int]:
+    """At most ``MOST_ITERATIONS`` of the numbers at equal distances, with the last."""
+    if len(numbers) <= MOST_ITERATIONS:
+        return numbers
+    last = len(numbers) - 1
+    places = {round(i * last / (MOST_ITERATIONS - 1)) for i in range(MOST_ITERATIONS)}
+    return [numbers[place] for place in sorted(places)]
+
+
+def _steps(
+    data: dict[str, Any], iteration: int, wanted: slice | Sequence[int] | None
+) -> list[int]:
+    """The indexes of the steps of an iteration, in order."""
+    count = len(data["pictures"][data["iterations"][iteration]["picture"]]["steps"])
+    if wanted is None:
+        return list(range(count))
+    if isinstance(wanted, slice):
+        return sorted(range(count)[wanted])
+    return _indexes("steps", wanted, count)
+
+
+def _indexes(name: str, wanted: Sequence[int], count: int) -> list[int]:
+    for index in wanted:
+        if not -count <= index < count:
+            raise ValueError(f"the {name} must be from {-count} to {count - 1}, got {index!r}.")
+    return sorted({index % count for index in wanted})

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from tinynode.show.films.nodes import FilmNode, Recording, Step
@@ -62,7 +63,7 @@ def segments_of(film: Recording, limit: int) -> list[Segment]:
             found.append(Segment(first, last))
         else:
             waiting += pieces
-    segments = sorted(found, key=_first)
+    segments = sorted(found, key=attrgetter("first"))
     by_id = {node.id: node for node in film.nodes}
     born: dict[int, list[FilmNode]] = {}
     for node in film.nodes:
@@ -73,10 +74,6 @@ def segments_of(film: Recording, limit: int) -> list[Segment]:
         segment.last -= segment.missing
         _describe(film, segment, by_id, born, edges)
     return segments
-
-
-def _first(segment: Segment) -> int:
-    return segment.first
 
 
 def _clean_cuts(film: Recording) -> list[bool]:

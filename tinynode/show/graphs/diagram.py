@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.errors import describe
-from tinynode.show.graphs import dot, mermaid, text_diagram
+from tinynode.show.graphs import dot, mermaid
 from tinynode.show.graphs.diagram_data import MARKS, PHASES, DiagramData, DiagramEdge, DiagramNode
 from tinynode.show.graphs.drawing import drawing
+from tinynode.show.graphs.text import to_text
 from tinynode.show.pixels import save_png
 from tinynode.show.svg import svg
 
@@ -124,7 +125,7 @@ class Diagram(DiagramData):
 
     def to_text(self) -> str:
         """The picture as characters, to ``print``."""
-        return text_diagram.to_text(self)
+        return to_text(self)
 
     def to_dot(self) -> str:
         """The picture in the language of graphviz."""

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import itertools
 
-from tinynode.show.graphs.diagram_data import DiagramData, DiagramNode, nested
-from tinynode.show.graphs.sizes import short_label
+from tinynode.show.graphs.diagram_data import DiagramData, DiagramNode, nested, short_label
 from tinynode.show.palette import EITHER, FRAME
 from tinynode.show.texts import one_line
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinynode.show.graphs import boxes
-from tinynode.show.graphs.diagram_data import DiagramData, DiagramEdge, DiagramNode
+from tinynode.show.graphs.diagram_data import DiagramData, DiagramEdge, DiagramNode, short_label
 from tinynode.show.graphs.layout import layout
 from tinynode.show.graphs.layout_pixels import CentredBox, GroupArea, Layout, Point
 from tinynode.show.graphs.repeats import with_repeats
-from tinynode.show.graphs.sizes import short_label
 from tinynode.show.shapes import Box, Drawing, Group, Path, Shape, Text, placed
 from tinynode.show.texts import FACT_WIDTH, LABEL_WIDTH, cut, one_line, text_columns
 

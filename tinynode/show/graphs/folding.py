@@ -104,11 +104,7 @@ def find_runs(codes: Sequence[int]) -> list[Run]:
             run = Run(run.start + start, run.length, run.times)
             found.append(run)
             waiting += [(start, run.start), (run.start + run.length * run.times, stop)]
-    return sorted(found, key=_start)
-
-
-def _start(run: Run) -> int:
-    return run.start
+    return sorted(found)
 
 
 def _longest_run(codes: numpy.ndarray) -> Run | None:

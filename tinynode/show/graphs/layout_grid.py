@@ -10,8 +10,13 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 
-from tinynode.show.graphs.diagram_data import DiagramEdge, DiagramNode, group_path
-from tinynode.show.graphs.sizes import box_size, label_size
+from tinynode.show.graphs.diagram_data import (
+    DiagramEdge,
+    DiagramNode,
+    box_size,
+    group_path,
+    label_size,
+)
 
 LABEL_ASIDE = 6.0
 """Between an arrow and the label."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from tinynode.show.graphs.diagram_data import label_size
 from tinynode.show.graphs.layout_grid import LABEL_ASIDE, Grid
-from tinynode.show.graphs.sizes import label_size
 
 Point: TypeAlias = tuple[float, float]
 CentredBox: TypeAlias = tuple[float, float, float, float]

@@ -1,4 +1,4 @@
-"""The graph behind a Variable, as text.
+"""The graph behind a Variable, and a Diagram, as text.
 
 Requirement: the text looks as the graph is connected: ``x.node <- f <- y.node``. There is a line
 for each function, from the leaves down to the given Variables; then a line for each node.
@@ -20,13 +20,15 @@ given Variables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
 from tinynode.errors import describe
-from tinynode.show.graphs.text_diagram import function_lines, variable_lines
+from tinynode.show.graphs.diagram_data import DiagramData, DiagramNode
+from tinynode.show.texts import one_line
 
 
 def text(*variables: Variable, limit: int | None = 100) -> str:
@@ -57,13 +59,13 @@ def text(*variables: Variable, limit: int | None = 100) -> str:
     functions = functions_behind(roots)
     shown = functions if limit is None else functions[-limit:]
     names = _Names()
-    lines = function_lines([_relation(function, names) for function in shown])
+    lines = _function_lines([_relation(function, names) for function in shown])
     if len(shown) < len(functions):
         lines.insert(0, f"... and {len(functions) - len(shown)} more functions before these")
     for node in roots:
         names.of(node)
-    nodes = sorted(names.by_node, key=_falling_rank)
-    facts = variable_lines([(names.of(node), _facts(node)) for node in nodes])
+    nodes = sorted(names.by_node, key=attrgetter("rank"), reverse=True)
+    facts = _variable_lines([(names.of(node), _facts(node)) for node in nodes])
     return "\n".join([*lines, *([""] if lines else []), *facts])
 
 
@@ -85,11 +87,7 @@ def functions_behind(
             waiting.extend(function.inputs or ())
     functions = list(found)
     functions.reverse()  # of one rank, functions applied early are mostly found late
-    return sorted(functions, key=_rank)
-
-
-def _rank(function: FunctionNode) -> int:
-    return function.rank
+    return sorted(functions, key=attrgetter("rank"))
 
 
 class _Names:
@@ -121,10 +119,6 @@ def _relation(function: FunctionNode, names: _Names) -> tuple[list[str], str, li
     return inputs, function.label, outputs
 
 
-def _falling_rank(node: VariableNode) -> int:
-    return -node.rank
-
-
 def _facts(node: VariableNode) -> list[str]:
     facts = [f"rank {node.rank}", node.label]
     if node.creator_node is None:
@@ -134,3 +128,71 @@ def _facts(node: VariableNode) -> list[str]:
     if node.data is not None:
         facts.append("array retained")
     return facts
+
+
+# --- diagrams ------------------------------------------------------------------------------------
+
+
+def to_text(diagram: DiagramData) -> str:
+    """A Diagram as lines: the functions in order, then the facts of each Variable."""
+    inputs: dict[str, list[str]] = {node.id: [] for node in diagram.nodes}
+    outputs: dict[str, list[str]] = {node.id: [] for node in diagram.nodes}
+    labels = {node.id: one_line(node.label) for node in diagram.nodes}
+    for edge in diagram.edges:
+        inputs[edge.target].append(labels[edge.source] + _times(edge.label))
+        outputs[edge.source].append(labels[edge.target] + _times(edge.label))
+    functions = [
+        node for node in sorted(diagram.nodes, key=attrgetter("rank")) if node.kind != "variable"
+    ]
+    blocks = [
+        [one_line(diagram.title)] if diagram.title else [],
+        _function_lines((inputs[node.id], _title(node), outputs[node.id]) for node in functions),
+        _variables(diagram),
+        [one_line(note) for note in diagram.notes],
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _function_lines(functions: Iterable[tuple[list[str], str, list[str]]]) -> list[str]:
+    """``x <- f <- y`` for the inputs, the title and the outputs of each function.
+
+    A further input has a line below: ``z <-'``.
+    """
+    rows = []
+    for inputs, title, outputs in functions:
+        first, *others = inputs or [""]
+        rows.append((first, f" {title} <- {', '.join(outputs)}"))
+        rows += [(name, "'") for name in others]
+    width = max((len(name) for name, _ in rows), default=0)
+    return [f"{name:<{width}} <-{rest}".rstrip() for name, rest in rows]
+
+
+def _variable_lines(variables: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    """``x: facts`` for the name and the facts of each Variable."""
+    width = max((len(name) for name, _ in variables), default=0) + 1
+    return [f"{name + ':':<{width}} {', '.join(facts)}" for name, facts in variables]
+
+
+def _times(label: str) -> str:
+    return f" ({one_line(label)})" if label else ""
+
+
+def _title(node: DiagramNode) -> str:
+    """A function's label and facts, and the word "backward" for that phase."""
+    words = [*node.facts, *(["backward"] if node.phase == "backward" else [])]
+    facts = f" ({', '.join(one_line(word) for word in words)})" if words else ""
+    return one_line(node.label) + facts
+
+
+def _variables(diagram: DiagramData) -> list[str]:
+    """A line for each Variable, the highest rank first."""
+    variables = [node for node in diagram.nodes if node.kind == "variable"]
+    rows = []
+    for node in sorted(variables, key=attrgetter("rank"), reverse=True):
+        words = [f"rank {node.rank}", *node.facts]
+        if "leaf" in node.marks and "leaf" not in ", ".join(node.facts).split(", "):
+            words.append("leaf")
+        if node.phase == "backward":
+            words.append("backward")
+        rows.append((one_line(node.label), [one_line(word) for word in words]))
+    return _variable_lines(rows)

@@ -6,11 +6,16 @@ array, the text names the part as an index: ``[::2, ::2]``.
 
 The pictures are PNG files: notebooks that do not trust an output remove ``<svg>`` elements, and
 keep images.
+
+Source: W3C, Portable Network Graphics Specification, third edition, 2025 (chunks, indexed colour).
 """
 
 from __future__ import annotations
 
 import math
+import struct
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +23,6 @@ import numpy
 
 from tinynode.devices import Array, to_host
 from tinynode.show.palette import EITHER, SHADES, heat_opacity, red_green_blue
-from tinynode.show.plots.png import Colour, png
 from tinynode.show.plots.scales import number_text
 
 MOST = 2**22
@@ -38,6 +42,9 @@ _BAD = 2 * SHADES + 1  # the colours by index: none, plus, minus, bad, grey
 _GREY = _BAD + 1
 
 Index = tuple[int | slice, ...]
+
+Colour = tuple[int, int, int, int]
+"""Red, green, blue and opacity, each from 0 to 255."""
 
 
 def _colours() -> list[Colour]:
@@ -270,3 +277,31 @@ def _counts(found: Statistics, low: float, high: float) -> tuple[numpy.ndarray, 
 def _picture(pixels: Any, words: str) -> Picture:
     height, width = pixels.shape
     return Picture(png(pixels, _colours()), width, height, words)
+
+
+# --- PNG ----------------------------------------------------------------------------------------
+
+
+def png(pixels: numpy.ndarray, colours: Sequence[Colour]) -> bytes:
+    """The bytes of a PNG file of indexed colours.
+
+    Args:
+        pixels: a matrix of uint8: for each pixel the index of its colour.
+        colours: at most 256 colours.
+    """
+    height, width = pixels.shape
+    rows = numpy.pad(pixels, ((0, 0), (1, 0)))  # each row starts with its filter: 0, none
+    parts = [
+        b"\x89PNG\r\n\x1a\n",
+        _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
+        _chunk(b"PLTE", b"".join(bytes(colour[:3]) for colour in colours)),
+        _chunk(b"tRNS", bytes(colour[3] for colour in colours)),
+        _chunk(b"IDAT", zlib.compress(rows.tobytes(), 9)),
+        _chunk(b"IEND", b""),
+    ]
+    return b"".join(parts)
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    """Length, kind, data and checksum."""
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy
@@ -210,7 +211,7 @@ def curve_facts(curves: Iterable[Curve]) -> list[str]:
         if not points:
             facts.append(f"{curve.name}: no points.")
             continue
-        lowest, highest = min(points, key=_second), max(points, key=_second)
+        lowest, highest = min(points, key=itemgetter(1)), max(points, key=itemgetter(1))
         facts.append(
             f"{curve.name}: {len(points)} points, first {number_text(points[0][1])}, last "
             f"{number_text(points[-1][1])}, lowest {number_text(lowest[1])} at "
@@ -218,10 +219,6 @@ def curve_facts(curves: Iterable[Curve]) -> list[str]:
             f"{number_text(highest[0])}."
         )
     return facts
-
-
-def _second(point: tuple[float, float]) -> float:
-    return point[1]
 
 
 def legend(names: Sequence[str]) -> tuple[tuple[int, str], ...]:
