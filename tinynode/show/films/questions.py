@@ -136,13 +136,7 @@ def _checked_numbers(answer: Any) -> list[int | float]:
 def _question(
     kind: str, text: str, answer: Any, why: str, choices: Sequence[str] = ()
 ) -> Question:
-    return {
-        "kind": kind,
-        "text": text,
-        "choices": list(choices),
-        "answer": answer,
-        "why": why,
-    }
+    return {"kind": kind, "text": text, "choices": list(choices), "answer": answer, "why": why}
 
 
 def placed_questions(

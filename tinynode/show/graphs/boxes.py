@@ -18,12 +18,7 @@ DASHED = (4.0, 3.0)
 """The lines of backward."""
 
 
-def box(
-    kind: str,
-    phase: str,
-    place: Sequence[float],
-    opacity: float = 1.0,
-) -> Box:
+def box(kind: str, phase: str, place: Sequence[float], opacity: float = 1.0) -> Box:
     """A node's box: round for a variable; dashed, and in another colour, for backward.
 
     Args:

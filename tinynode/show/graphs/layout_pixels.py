@@ -243,11 +243,7 @@ class _PixelLayout:
         ]
 
     def _outline(
-        self,
-        part: list[int],
-        rows: dict[int, tuple[float, float]],
-        levels: int,
-        names_above: int,
+        self, part: list[int], rows: dict[int, tuple[float, float]], levels: int, names_above: int
     ) -> list[Point]:
         """The corners of a part: down the right side, then up the left side."""
         right: list[Point] = []

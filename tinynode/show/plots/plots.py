@@ -262,12 +262,7 @@ def _edges(axis: Axis, number: int) -> list[float]:
     return [low * (1 - i / number) + high * (i / number) for i in range(number + 1)]
 
 
-def bars(
-    values: Mapping[Any, Any],
-    *,
-    title: str = "",
-    x_label: str = "",
-) -> Plot:
+def bars(values: Mapping[Any, Any], *, title: str = "", x_label: str = "") -> Plot:
     """Named numbers as bars from 0, in the order of the dict; the numbers follow the names.
 
     Args:
