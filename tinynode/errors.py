@@ -204,3 +204,8 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def number_text(number: float) -> str:
+    """A number in few characters: 4 significant digits."""
+    return f"{number:.4g}"

@@ -488,7 +488,7 @@ def test_inherited_methods_have_sources() -> None:
 
 def value_of(array: Any) -> Data:
     values = Values()
-    values.add(array, tn.get_device("numpy"))
+    values.add(array)
     (data,) = values.data([{"values": [0]}])
     return data
 
@@ -553,16 +553,16 @@ def test_integers_are_exact() -> None:
 
 
 def test_equal_arrays_share_an_entry_and_others_do_not() -> None:
-    values, device = Values(), tn.get_device("numpy")
+    values = Values()
     large = np.random.default_rng(0).normal(size=(50, 50))
     arrays = [np.ones(3), np.ones(3), np.ones((3, 1)), np.ones(3, np.float32), large, large.copy()]
-    assert [values.add(a, device) for a in arrays] == [0, 0, 1, 2, 3, 3]
+    assert [values.add(a) for a in arrays] == [0, 0, 1, 2, 3, 3]
     nans = np.full((50, 50), np.nan)
-    assert [values.add(a, device) for a in (nans, nans.copy())] == [4, 4]
+    assert [values.add(a) for a in (nans, nans.copy())] == [4, 4]
     changed = large.copy()
     changed[1, 1] += 100.0  # no element of the sample, but of the mean
-    assert values.add(changed, device) == 5
-    assert values.add(None, device) is None
+    assert values.add(changed) == 5
+    assert values.add(None) is None
 
 
 def test_values_are_of_the_time_of_the_step() -> None:

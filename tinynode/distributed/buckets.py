@@ -69,11 +69,11 @@ class Bucket:
             if not has:
                 message[place] = 0
             elif is_mean and weight != 1:
-                host = _host(gradient).reshape(-1)
+                host = to_host(gradient).reshape(-1)
                 part = message[place]
                 numpy.multiply(host, weight, out=part, dtype=self.dtype, casting="same_kind")
             else:
-                message[place] = _host(gradient).reshape(-1)
+                message[place] = to_host(gradient).reshape(-1)
         return communicator.start_allreduce(message)
 
     def finish(self, message: Any, is_mean: bool) -> list[Any]:
@@ -94,14 +94,9 @@ class Bucket:
                 found.append(None)
                 continue
             part = message[self.parts[i]].reshape(self.forms[i][0])
-            own = _host(p.raw).dtype
+            own = to_host(p.raw).dtype
             found.append(p.device.from_host(part if part.dtype == own else part.astype(own)))
         return found
-
-
-def _host(array: Any) -> Any:
-    """The array on the host; quickly for arrays of NumPy."""
-    return array if type(array) is numpy.ndarray else to_host(array)
 
 
 def buckets_of(parameters: Sequence[Variable], most: int) -> list[Bucket]:

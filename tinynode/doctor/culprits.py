@@ -17,8 +17,8 @@ from tinynode.doctor.findings import Finding
 from tinynode.doctor.naming import LineHook, Names, line_of_call, place_of_backward
 from tinynode.doctor.node_check import NodeCheck, check_node
 from tinynode.doctor.replay import Values
+from tinynode.errors import number_text
 from tinynode.show.graphs.text import functions_behind
-from tinynode.show.plots.scales import number_text
 
 
 class BackwardChecks:

@@ -11,7 +11,7 @@ import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
-from tinynode.show.plots.scales import number_text
+from tinynode.errors import number_text
 
 SEVERITIES = ("error", "warning", "note")
 """``error``: a value or a gradient is wrong. ``warning``: training suffers. ``note``: to know."""

@@ -29,8 +29,8 @@ from tinynode.doctor.thresholds import (
     SMALL_UPDATE,
     VANISHING,
 )
+from tinynode.errors import number_text
 from tinynode.nn.optimizers import Optimizer
-from tinynode.show.plots.scales import number_text
 
 
 def layers_of(

@@ -18,7 +18,7 @@ from tinynode.doctor.backward_pass import BackwardPass, is_finite
 from tinynode.doctor.findings import Finding
 from tinynode.doctor.naming import Names, line_of_call
 from tinynode.doctor.replay import Values, living_outputs
-from tinynode.show.plots.scales import number_text
+from tinynode.errors import number_text
 
 
 def forward_origin(

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy
 
-from tinynode.devices import get_device
 from tinynode.show.films.nodes import FilmNode, Recording
 from tinynode.show.films.sources import script_names, user_frame, user_places
 
@@ -354,7 +353,7 @@ class EngineRecorder:
     def _value(self, array: Any) -> int | None:
         if array is None:
             return None
-        return self.film.values.add(numpy.asarray(array), get_device("numpy"))
+        return self.film.values.add(numpy.asarray(array))
 
     def _kept(self, function: Any, kind: str, nodes: list[FilmNode]) -> list[list[Any]]:
         """``[node, value]`` of what backward has: None for an array that was not kept."""

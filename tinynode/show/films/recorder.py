@@ -25,7 +25,7 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import FunctionHook, retained_arrays, retained_indexes
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import Arrays, Device
+from tinynode.devices import Arrays
 from tinynode.errors import NonFiniteError, describe
 from tinynode.hooks.origins import OriginFinder
 from tinynode.nn.module import Module
@@ -269,10 +269,8 @@ class FilmRecorder(FunctionHook):
         ins = [self.graph.variable(node) for node in nodes]
         outs = self.graph.outputs[step["function"]]
         input_arrays, output_arrays = retained_arrays(function)
-        devices = [node.device for node in nodes]
-        step["inputs"] = self._retained_values(ins, devices, input_arrays)
-        devices = [function.output_device or devices[0]] * len(outs)
-        step["outputs"] = self._retained_values(outs, devices, output_arrays)
+        step["inputs"] = self._retained_values(ins, input_arrays)
+        step["outputs"] = self._retained_values(outs, output_arrays)
         step["grad_outputs"] = self._values(outs, grad_outputs)
         reached, state.entries = set(state.before), []
         for i, gx in zip(target_input_indexes, grad_inputs, strict=True):
@@ -363,7 +361,7 @@ class FilmRecorder(FunctionHook):
         if self._has_room():
             for slot in parameters:
                 p = slot.parameter
-                moments = {name: self._array(m, p) for name, m in slot.moments.items()}
+                moments = {name: self.film.values.add(m) for name, m in slot.moments.items()}
                 self._before_update.append((self._value(p), self._value(p.grad_var), moments))
         return False
 
@@ -380,7 +378,7 @@ class FilmRecorder(FunctionHook):
             if gradient is None:
                 continue  # the optimizer left out this parameter
             shown = self.graph.variable(p.node, p)
-            both = [[name, old_moment, self._array(slot.moments[name], p)]
+            both = [[name, old_moment, self.film.values.add(slot.moments[name])]
                     for name, old_moment in moments.items()]  # fmt: skip
             step["updates"].append([shown.id, old, gradient, self._value(p), both])
         self._before_update = []
@@ -406,9 +404,6 @@ class FilmRecorder(FunctionHook):
         """The facts of a NaN or inf; "" after many, since each makes a picture of its own."""
         self._explained += bool(facts)
         return facts if self._explained <= SHOWN else ""
-
-    def _array(self, array: Any, p: Variable) -> int | None:
-        return self.film.values.add(array, p.device)
 
     def _state_of(self, sweep: Sweep) -> _SweepState | None:
         for state in self._sweeps:
@@ -452,13 +447,9 @@ class FilmRecorder(FunctionHook):
         return [[n.id, self._value(x)] for n, x in zip(nodes, xs, strict=True)]
 
     def _value(self, x: Variable | None) -> int | None:
-        return None if x is None else self.film.values.add(x.raw, x.device)
+        return None if x is None else self.film.values.add(x.raw)
 
-    def _retained_values(
-        self, shown: Sequence[FilmNode], devices: Sequence[Device], arrays: Arrays
-    ) -> list[list[Any]]:
+    def _retained_values(self, shown: Sequence[FilmNode], arrays: Arrays) -> list[list[Any]]:
         """``[node, value]``; None for each array that the function did not retain."""
-        entries: list[list[Any]] = [[node.id, None] for node in shown]
-        for entry, device, array in zip(entries, devices, arrays):  # noqa: B905 - () for none
-            entry[1] = self.film.values.add(array, device)
-        return entries
+        given = arrays or (None,) * len(shown)
+        return [[n.id, self.film.values.add(a)] for n, a in zip(shown, given, strict=True)]

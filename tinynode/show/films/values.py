@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy
 
-from tinynode.devices import Device, own_backend, to_host, without_hidden_axes
+from tinynode.devices import to_host, without_hidden_axes
 
 CELLS = 256
 """The largest number of elements kept of an array."""
@@ -44,11 +44,14 @@ class Values:
     def __len__(self) -> int:
         return len(self._index)
 
-    def add(self, array: Any, device: Device) -> int | None:
-        """Keep the summary of an array, and give its index; None for no array."""
+    def add(self, array: Any) -> int | None:
+        """Keep the summary of an array, and give its index; None for no array.
+
+        In a vmapped function, the summary is that of all examples.
+        """
         if array is None:
             return None
-        host = array if type(array) is numpy.ndarray else _host(array, device)
+        host = to_host(without_hidden_axes(array))
         if host.size <= CELLS:
             key: Any = (host.shape, host.dtype, host.tobytes())
         else:
@@ -125,13 +128,6 @@ def _shown(shape: tuple[int, ...]) -> tuple[int, int]:
         return rows, columns
     k, m = _steps(empty, rows, columns)
     return math.ceil(rows / k), math.ceil(columns / m)
-
-
-def _host(array: Any, device: Device) -> Any:
-    """The values; in a vmapped function, of all examples."""
-    if own_backend(array) is not None:
-        return to_host(without_hidden_axes(array))
-    return device.backend.to_host(array)
 
 
 def _sample(host: Any) -> Any:

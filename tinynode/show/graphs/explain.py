@@ -20,12 +20,11 @@ from tinynode.core.hooks import tell_value_read
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import is_floating, to_host
-from tinynode.errors import OperandError, describe, dtype_name, printable
+from tinynode.errors import OperandError, describe, dtype_name, number_text, printable
 from tinynode.hooks.not_finite import first_bad, is_finite, place_text
 from tinynode.hooks.origins import Origin, OriginFinder, place_of
 from tinynode.nn.parameter import Buffer
 from tinynode.show.graphs.text import functions_behind
-from tinynode.show.plots.scales import number_text
 
 _WIDTH = 92
 _NAMED = 6  # Variables that are named; further ones are counted

@@ -22,8 +22,8 @@ from typing import Any
 import numpy
 
 from tinynode.devices import Array, to_host
+from tinynode.errors import number_text
 from tinynode.show.palette import EITHER, SHADES, heat_opacity, red_green_blue
-from tinynode.show.plots.scales import number_text
 
 MOST = 2**22
 """Of an array with more elements, statistics and histogram are of a sample."""

@@ -16,8 +16,8 @@ import numpy
 
 from tinynode.core.variable import Variable
 from tinynode.devices import is_array, to_host
-from tinynode.errors import OperandError, describe
-from tinynode.show.plots.scales import Axis, number_text
+from tinynode.errors import OperandError, describe, number_text
+from tinynode.show.plots.scales import Axis
 
 _KEPT = 300  # the groups of points in a thinned curve: about two pixels each
 

@@ -17,7 +17,7 @@ import numpy
 from tinynode.configuration import config, no_backprop_mode
 from tinynode.core.variable import Variable
 from tinynode.devices import Device, current_device, find_device
-from tinynode.errors import describe, dtype_name
+from tinynode.errors import describe, dtype_name, number_text
 from tinynode.show.pixels import save_png
 from tinynode.show.plots.drawing import drawing
 from tinynode.show.plots.figure import (
@@ -32,7 +32,7 @@ from tinynode.show.plots.figure import (
     named_series,
     numbers,
 )
-from tinynode.show.plots.scales import Axis, make_axis, named_axis, number_text
+from tinynode.show.plots.scales import Axis, make_axis, named_axis
 from tinynode.show.plots.text import text_of
 from tinynode.show.svg import svg
 from tinynode.show.texts import clean

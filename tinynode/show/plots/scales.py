@@ -77,11 +77,6 @@ def named_axis(label: str, names: Sequence[str]) -> Axis:
     return Axis(label, len(names) - 0.5, -0.5, False, ticks)
 
 
-def number_text(value: float) -> str:
-    """A number in few characters: 4 significant digits."""
-    return f"{value:.4g}"
-
-
 def _ends(values: Sequence[float], otherwise: tuple[float, float]) -> tuple[float, float]:
     return (min(values), max(values)) if values else otherwise
 

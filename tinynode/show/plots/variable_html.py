@@ -19,7 +19,7 @@ import numpy
 
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, has_no_values, to_host
-from tinynode.errors import dtype_name
+from tinynode.errors import dtype_name, number_text
 from tinynode.show.graphs.explain import gradient_reasons, gradient_state
 from tinynode.show.palette import BEHIND_TEXT, EITHER, FRAME, SHADES, translucent
 from tinynode.show.plots.array_picture import (
@@ -31,7 +31,6 @@ from tinynode.show.plots.array_picture import (
     is_part,
     statistics,
 )
-from tinynode.show.plots.scales import number_text
 from tinynode.show.texts import clean
 
 _MOST_NUMBERS = 36  # an array with more elements is a picture
