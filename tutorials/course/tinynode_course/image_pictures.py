@@ -7,13 +7,14 @@ purple, as in all pictures; images without numbers below 0 are ink on paper.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tinynode.show.palette import DARK, LIGHT, SHADES, Theme, heat_opacity
+from tinynode.show.palette import SHADES
+from tinynode.show.shapes import Box, Cells, Drawing, Shape, Text
+from tinynode.show.svg import svg
 
 INK = " .:-=+*%#"
 """The characters of the shades of ink."""
@@ -60,25 +61,22 @@ def images(
     across = max(width * pixel, 7 * max(map(len, names), default=0)) + 10
     down = height * pixel + (24 if any(names) else 8)
     top = 26 if title else 6
-    paths: dict[int, list[str]] = {}
-    parts = []
+    size = width * pixel, height * pixel
+    shapes: list[Shape] = [Text(10, 17, title, 14, is_bold=True)] if title else []
     for k in range(n):
-        left = 10 + k % columns * across
-        upper = top + k // columns * down
-        size = f'width="{width * pixel}" height="{height * pixel}"'
-        parts.append(f'<rect class="frame" x="{left}" y="{upper}" {size}/>')
-        for i, j in np.argwhere(shades[k]).tolist():
-            corner = f"M{left + j * pixel} {upper + i * pixel}"
-            paths.setdefault(int(shades[k, i, j]), []).append(
-                f"{corner}h{pixel}v{pixel}h-{pixel}z"
-            )
-        where = f'x="{left}" y="{upper + height * pixel + 13}"'
-        parts.append(f"<text {where}>{html.escape(names[k])}</text>" if names[k] else "")
-    parts += [_path(shade, signed, "".join(found)) for shade, found in sorted(paths.items())]
-    size_of = (20 + min(n, columns) * across, top + -(-n // columns) * down + 4)
+        left, upper = 10 + k % columns * across, top + k // columns * down
+        cells = tuple(shades[k].ravel().tolist())
+        shapes.append(Box(left, upper, *size, stroke="line"))
+        shapes.append(Cells(left, upper, *size, width, cells, "plus" if signed else "text"))
+        if names[k]:
+            shapes.append(Text(left, upper + height * pixel + 13, names[k], 11))
+    room = max(20 + min(n, columns) * across, 20 + 8 * len(title))
+    tall = top + -(-n // columns) * down + 4
     words = f"{n} images of {height} by {width} pixels. " + ", ".join(filter(None, names))
+    back = Box(0, 0, room, tall, "panel", radius=6)
+    drawing = Drawing(room, tall, (back, *shapes), title or "images", words, fits=True)
     text = _text_of_images(shades, signed, names, columns)
-    return Picture(_svg(title, words, parts, size_of), f"{title}\n{text}" if title else text)
+    return Picture(svg(drawing), f"{title}\n{text}" if title else text)
 
 
 def _shades(numbers: Any) -> Any:
@@ -86,43 +84,6 @@ def _shades(numbers: Any) -> Any:
     largest = float(np.abs(numbers).max(initial=0.0)) or 1.0
     strength = np.ceil(np.abs(numbers) / largest * SHADES).astype(int)
     return np.where(numbers < 0, -strength, strength)
-
-
-def _path(shade: int, signed: bool, d: str) -> str:
-    kind = "ink" if not signed else "plus" if shade > 0 else "minus"
-    return f'<path class="{kind}" fill-opacity="{heat_opacity(abs(shade)):.2f}" d="{d}"/>'
-
-
-def _colours(theme: Theme) -> str:
-    return (
-        f".tn-images .back{{fill:{theme.panel}}}.tn-images text{{fill:{theme.text}}}"
-        f".tn-images .quiet{{fill:{theme.quiet}}}.tn-images .frame{{stroke:{theme.line}}}"
-        f".tn-images .ink{{fill:{theme.text}}}.tn-images .plus{{fill:{theme.plus}}}"
-        f".tn-images .minus{{fill:{theme.minus}}}.tn-images .strong{{fill:{theme.panel}}}"
-    )
-
-
-def _svg(title: str, words: str, parts: list[str], size: tuple[int, int]) -> str:
-    width, height = max(size[0], 20 + 8 * len(title)), size[1]
-    style = (
-        ".tn-images{font-family:system-ui,sans-serif;font-size:11px;max-width:100%;height:auto}"
-        ".tn-images .title{font-size:14px;font-weight:600}.tn-images .frame{fill:none}"
-        ".tn-images .middle{text-anchor:middle}"
-        f"{_colours(LIGHT)}@media(prefers-color-scheme:dark){{{_colours(DARK)}}}"
-    )
-    head = [f'<text class="title" x="10" y="17">{html.escape(title)}</text>'] if title else []
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="tn-images" role="img" '
-            f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
-            f"<title>{html.escape(title or 'images')}</title><desc>{html.escape(words)}</desc>",
-            f"<style>{style}</style>",
-            f'<rect class="back" width="{width}" height="{height}" rx="6"/>',
-            *head,
-            *filter(None, parts),
-            "</svg>\n",
-        ]
-    )
 
 
 def _letter(shade: int, signed: bool) -> str:
