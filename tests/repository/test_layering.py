@@ -26,6 +26,7 @@ LAYERS = [
     {"tinynode.devices.arrays"},
     {"tinynode.devices"},
     {"tinynode.type_check", "tinynode.core.hooks"},
+    {"tinynode.core.operators"},
     {"tinynode.core.array_methods"},
     {"tinynode.core.messages"},
     {"tinynode.core.variable_node", "tinynode.core.variable"},
@@ -43,6 +44,7 @@ BACK_EDGES = {
     f"tinynode.core.{name}"
     for name in (
         "array_methods",
+        "operators",
         "conversion",
         "function_node",
         "gradient_table",

@@ -3,7 +3,7 @@
 | module | content |
 |---|---|
 | ``variable`` | the object in the hands of the user |
-| ``array_methods`` | the base class of Variable: operators, shapes, conversions, text |
+| ``operators`` | the operators of Variable |
 | ``variable_node`` | the part of a variable that the graph holds |
 | ``function_node`` | one application of a function |
 | ``dispatch`` | the kernel of a backend, or else the portable definition |
@@ -14,6 +14,7 @@ The other modules stand beside the way:
 
 | module | content |
 |---|---|
+| ``array_methods`` | the base class of Variable: shapes, conversions, text |
 | ``conversion`` | values as Variables |
 | ``array_arguments`` | arrays where functions expect Variables |
 | ``hooks`` | the events of hooks |

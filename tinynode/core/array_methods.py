@@ -1,31 +1,26 @@
 """ArrayMethods: the methods that make a Variable an array.
 
 Requirement: a Variable feels like an array. So a Variable has an array's facts, operators, shapes,
-writes, conversions and text. Each operator calls a function of ``tinynode.functions``. The folder
-lies above this module: a function is looked up at call time. ``arithmetic`` is set by the folder.
-
-Writes (``x[i] = v``, ``x += v``) compute a new Variable, and this one moves to its node. So no
-array that a function retained ever changes.
+writes, conversions and text. Each method calls a function of ``tinynode.functions``, which lies
+above this module: a function is looked up at call time.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Never, Self
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy
 
 import tinynode
-from tinynode.configuration import config
 from tinynode.core.hooks import tell_detached, tell_value_read
+from tinynode.core.operators import Operators
 from tinynode.devices import (
     Array,
     Device,
-    check_cast,
     has_no_values,
     is_integer,
-    kind_of,
     to_host,
     using_device,
     without_hidden_axes,
@@ -39,9 +34,6 @@ from tinynode.errors import (
     unknown_keywords,
 )
 
-if TYPE_CHECKING:
-    arithmetic = tinynode.functions.arithmetic  # at run time, ``tinynode.functions`` sets it
-
 
 class ElementCount(int):
     """The number of elements. PyTorch's ``x.size()`` is refused with the name to write."""
@@ -52,7 +44,7 @@ class ElementCount(int):
         raise TypeError("x.size is the number of elements: write x.shape in place of x.size().")
 
 
-class ArrayMethods:
+class ArrayMethods(Operators):
     """Base class of Variable, and of the stand-in for an array while a net is recorded.
 
     Attributes:
@@ -61,7 +53,6 @@ class ArrayMethods:
     """
 
     __slots__ = ()
-    __hash__ = object.__hash__  # by identity, although == compares elementwise
 
     raw: Array
 
@@ -78,15 +69,6 @@ class ArrayMethods:
     @property
     def requires_grad(self) -> bool:
         """True if backward computes a gradient for it."""
-        raise NotImplementedError
-
-    @property
-    def is_leaf(self) -> bool:
-        """True for a Variable with a gradient, if no function computed the Variable."""
-        raise NotImplementedError
-
-    def become(self, result: Any) -> None:
-        """Take over array and node of ``result``: the end of every write."""
         raise NotImplementedError
 
     def as_variable(self) -> tinynode.Variable:
@@ -425,7 +407,7 @@ class ArrayMethods:
 
     def abs(self) -> tinynode.Variable:
         """The absolute value by element."""
-        return arithmetic.abs(self)
+        return tinynode.functions.arithmetic.abs(self)
 
     def sin(self) -> tinynode.Variable:
         """The sine by element."""
@@ -471,167 +453,6 @@ class ArrayMethods:
     def __getitem__(self, index: Any) -> tinynode.Variable:
         return tinynode.functions.get_item(self, index)
 
-    # --- operators -------------------------------------------------------------------------
-
-    def __add__(self, other: Any) -> tinynode.Variable:
-        return arithmetic.Add().apply((self, other))[0]
-
-    def __radd__(self, other: Any) -> tinynode.Variable:
-        return arithmetic.Add().apply((other, self))[0]
-
-    def __sub__(self, other: Any) -> tinynode.Variable:
-        return arithmetic.Subtract().apply((self, other))[0]
-
-    def __rsub__(self, other: Any) -> tinynode.Variable:
-        return arithmetic.Subtract().apply((other, self))[0]
-
-    def __mul__(self, other: Any) -> tinynode.Variable:
-        return arithmetic.Multiply().apply((self, other))[0]
-
-    def __rmul__(self, other: Any) -> tinynode.Variable:
-        return arithmetic.Multiply().apply((other, self))[0]
-
-    def __truediv__(self, other: Any) -> tinynode.Variable:
-        return arithmetic.Divide().apply((self, other))[0]
-
-    def __rtruediv__(self, other: Any) -> tinynode.Variable:
-        return arithmetic.Divide().apply((other, self))[0]
-
-    def __floordiv__(self, other: Any) -> tinynode.Variable:
-        return arithmetic.FloorDivide().apply((self, other))[0]
-
-    def __rfloordiv__(self, other: Any) -> tinynode.Variable:
-        return arithmetic.FloorDivide().apply((other, self))[0]
-
-    def __mod__(self, other: Any) -> tinynode.Variable:
-        return arithmetic.remainder(self, other)
-
-    def __rmod__(self, other: Any) -> tinynode.Variable:
-        return arithmetic.remainder(other, self)
-
-    def __pow__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.pow(self, other)
-
-    def __rpow__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.pow(other, self)
-
-    def __matmul__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.matmul(self, other)
-
-    def __rmatmul__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.matmul(other, self)
-
-    def __and__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.bitwise_and(self, other)
-
-    def __rand__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.bitwise_and(other, self)
-
-    def __or__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.bitwise_or(self, other)
-
-    def __ror__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.bitwise_or(other, self)
-
-    def __xor__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.bitwise_xor(self, other)
-
-    def __rxor__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.bitwise_xor(other, self)
-
-    def __lshift__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.bitwise_left_shift(self, other)
-
-    def __rlshift__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.bitwise_left_shift(other, self)
-
-    def __rshift__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.bitwise_right_shift(self, other)
-
-    def __rrshift__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.bitwise_right_shift(other, self)
-
-    def __invert__(self) -> tinynode.Variable:
-        return tinynode.functions.bitwise_invert(self)
-
-    def __neg__(self) -> tinynode.Variable:
-        return arithmetic.negative(self)
-
-    def __pos__(self) -> Self:
-        return self
-
-    def __abs__(self) -> tinynode.Variable:
-        return arithmetic.abs(self)
-
-    def __eq__(self, other: object) -> Any:
-        if not tinynode.core.conversion.is_comparable(other):
-            return NotImplemented
-        return tinynode.functions.equal(self, other)
-
-    def __ne__(self, other: object) -> Any:
-        if not tinynode.core.conversion.is_comparable(other):
-            return NotImplemented
-        return tinynode.functions.not_equal(self, other)
-
-    def __lt__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.less(self, other)
-
-    def __le__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.less_equal(self, other)
-
-    def __gt__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.greater(self, other)
-
-    def __ge__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.greater_equal(self, other)
-
-    # --- writing: functional underneath ------------------------------------------------------
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self._check_writable("x[i] = v")
-        result = tinynode.functions.set_item(self, index, value)
-        tinynode.transforms.note_write(self, result)
-        self.become(result)
-
-    def __iadd__(self, other: Any) -> Self:
-        return self._written("x += v", tinynode.functions.add, other)
-
-    def __isub__(self, other: Any) -> Self:
-        return self._written("x -= v", tinynode.functions.subtract, other)
-
-    def __imul__(self, other: Any) -> Self:
-        return self._written("x *= v", tinynode.functions.multiply, other)
-
-    def __itruediv__(self, other: Any) -> Self:
-        return self._written("x /= v", tinynode.functions.divide, other)
-
-    def __ifloordiv__(self, other: Any) -> Self:
-        return self._written("x //= v", tinynode.functions.floor_divide, other)
-
-    def __imod__(self, other: Any) -> Self:
-        return self._written("x %= v", tinynode.functions.remainder, other)
-
-    def __ipow__(self, other: Any) -> Self:
-        return self._written("x **= v", tinynode.functions.pow, other)
-
-    def __imatmul__(self, other: Any) -> Self:
-        return self._written("x @= v", tinynode.functions.matmul, other)
-
-    def __iand__(self, other: Any) -> Self:
-        return self._written("x &= v", tinynode.functions.bitwise_and, other)
-
-    def __ior__(self, other: Any) -> Self:
-        return self._written("x |= v", tinynode.functions.bitwise_or, other)
-
-    def __ixor__(self, other: Any) -> Self:
-        return self._written("x ^= v", tinynode.functions.bitwise_xor, other)
-
-    def __ilshift__(self, other: Any) -> Self:
-        return self._written("x <<= v", tinynode.functions.bitwise_left_shift, other)
-
-    def __irshift__(self, other: Any) -> Self:
-        return self._written("x >>= v", tinynode.functions.bitwise_right_shift, other)
-
     def copydata(self: Any, other: tinynode.Variable) -> None:
         """Copy another Variable's values into the same array."""
         tell_value_read("x.copydata()")
@@ -641,35 +462,6 @@ class ArrayMethods:
         else:
             values = self.xp.asarray(self.device.from_host(host), dtype=self.raw.dtype)
             self.raw[...] = values
-
-    def _check_writable(self, operation: str) -> None:
-        if self.is_leaf and config.enable_backprop:  # without it every result looks like a leaf
-            raise GraphError(
-                f"{operation}: this variable is a leaf that requires a gradient, and writing to "
-                "it would make that meaningless. Compute a new Variable from it (x = x + v), "
-                "or assign to x.array between two passes."
-            )
-
-    def _written(self, operation: str, function: Any, other: Any) -> Self:
-        """Become the function of this variable and another operand, cast to the dtype of x."""
-        self._check_writable(operation)
-        x, v = tinynode.functions.operands.as_operands(operation, self, other, ("x", "v"))
-        if v.device is x.device and v.dtype != x.dtype:
-            check_cast(operation, v.raw, x.raw)
-            if kind_of(v.raw) < kind_of(x.raw):  # libraries differ in promotion between kinds
-                v = tinynode.functions.astype(v, x.dtype)
-        result = function(x, v)
-        if result.shape != self.shape:
-            raise ValueError(
-                f"{operation}: the result has shape {result.shape}, x has shape {self.shape}: "
-                "an in-place operator keeps the shape. Write x = x + v instead."
-            )
-        if result.dtype != self.dtype:
-            check_cast(operation, result.raw, self.raw)
-            result = tinynode.functions.astype(result, self.dtype)
-        tinynode.transforms.note_write(self, result)
-        self.become(result)
-        return self
 
 
 def _number(value: Any) -> Any:

@@ -10,7 +10,7 @@ in its ``__all__``.
 import typing
 
 from tinynode import habits
-from tinynode.core import array_methods
+from tinynode.core import operators
 from tinynode.functions import (
     activation,
     arithmetic,
@@ -83,7 +83,7 @@ from tinynode.functions.statistical import *
 from tinynode.functions.trigonometric import *
 from tinynode.functions.volumes import *
 
-array_methods.arithmetic = arithmetic  # so that ``x * y`` finds the function without a search
+operators.arithmetic = arithmetic  # so that ``x * y`` finds the function without a search
 
 __all__ = [
     "Cholesky",
