@@ -108,13 +108,13 @@ def _picture(drawing: Drawing, width: float, theme: str) -> Any:
     size = (max(1, round(width)), max(1, round(drawing.height * scale)))
     back = red_green_blue(COLOURS[theme]["panel"])
     large = _pillow("Image").new("RGB", (size[0] * SMOOTH, size[1] * SMOOTH), back)
-    pen = Pen(large, scale * SMOOTH, theme)
+    pen = _Pen(large, scale * SMOOTH, theme)
     for shape in drawing.shapes:
         pen.draw(shape)
     return large.reduce(SMOOTH)
 
 
-class Pen:
+class _Pen:
     """Draws shapes into an image of Pillow.
 
     Args:

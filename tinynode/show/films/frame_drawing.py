@@ -141,8 +141,8 @@ class Stage:
         pieces: list[Shape] = []
         start = 0
         for end in range(1, len(steps) + 1):
-            phase = direction_of(steps[start])
-            if end < len(steps) and direction_of(steps[end]) == phase:
+            phase = _direction_of(steps[start])
+            if end < len(steps) and _direction_of(steps[end]) == phase:
                 continue
             x, right = (_MARGIN + width * place / len(steps) for place in (start, end))
             y, height = {"forward": (0, 4), "backward": (4, 4), "update": (0, 8)}[phase]
@@ -156,7 +156,7 @@ class Stage:
     def _caption(self, moment: Moment, count: int) -> dict[str, tuple[Shape, ...]]:
         """The direction, the step's number, and the step as a sentence."""
         step = moment.step
-        look = direction_of(step)
+        look = _direction_of(step)
         y = self.foot + 18
         word = _CHIPS[step["kind"]]
         wide = len(word) * 7.6 + 20
@@ -218,7 +218,7 @@ def _losses(data: dict[str, Any]) -> list[float | None]:
     return found
 
 
-def direction_of(step: dict[str, Any]) -> str:
+def _direction_of(step: dict[str, Any]) -> str:
     """The direction of a step: "forward", "backward" or "update"; a watched step has "update"."""
     if step["kind"] in ("update", "watch"):
         return "update"
@@ -233,7 +233,7 @@ def lit_edges(step: dict[str, Any]) -> set[tuple[str, str]]:
     function = step["function"]
     if function is None:
         return set()
-    if direction_of(step) == "backward":
+    if _direction_of(step) == "backward":
         given = {(function, node) for node, value in step["grad_outputs"] if value is not None}
         return given | {
             (node, function) for node, _, how, _ in step["grad_inputs"] if how != "none"
@@ -246,7 +246,7 @@ def _edges(picture: dict[str, Any], moment: Moment) -> dict[str, tuple[Shape, ..
     edges = picture["edges"]
     is_down = all(edge["points"][-1][1] >= edge["points"][0][1] for edge in edges)
     lit = lit_edges(moment.step)
-    look = direction_of(moment.step)
+    look = _direction_of(moment.step)
     layers: dict[str, tuple[Shape, ...]] = {}
     for number, edge in enumerate(edges):
         is_lit = (edge["from"], edge["to"]) in lit
@@ -269,7 +269,7 @@ def _edges(picture: dict[str, Any], moment: Moment) -> dict[str, tuple[Shape, ..
 # --- nodes ---------------------------------------------------------------------------------------
 
 
-def roles_of(step: dict[str, Any]) -> dict[str, str]:
+def _roles_of(step: dict[str, Any]) -> dict[str, str]:
     """The part of each node in a step: "lit", "input" or "output"."""
     found = dict.fromkeys([entry[0] for entry in step["outputs"] + step["grad_outputs"]], "output")
     found |= dict.fromkeys([entry[0] for entry in step["inputs"] + step["grad_inputs"]], "input")
@@ -282,7 +282,7 @@ def roles_of(step: dict[str, Any]) -> dict[str, str]:
 def _nodes(
     values: list[dict[str, Any]], picture: dict[str, Any], moment: Moment, scale: float
 ) -> dict[str, tuple[Shape, ...]]:
-    roles = roles_of(moment.step)
+    roles = _roles_of(moment.step)
     layers: dict[str, tuple[Shape, ...]] = {}
     for node in picture["nodes"]:
         role = roles.get(node["id"], "")
@@ -293,7 +293,7 @@ def _nodes(
         layers[name] = (box,)
         layers[f"{name} text"] = tuple(_texts(box, node, role == "lit", scale))
         if node["kind"] == "variable":
-            shown = numbers_in_box(values, node, moment.state) if is_born else []
+            shown = _numbers_in_box(values, node, moment.state) if is_born else []
             layers[f"{name} numbers"] = tuple(_detail(shown, scale))
             has_gradient = moment.state.gradient_of(node["id"]) is not None
             is_retained = node["id"] in moment.state.kept
@@ -304,7 +304,7 @@ def _nodes(
 
 def _box(node: dict[str, Any], role: str, moment: Moment, opacity: float) -> Box:
     """A node's box, with the look of the node's state and role."""
-    look = direction_of(moment.step)
+    look = _direction_of(moment.step)
     place = node["x"], node["y"], node["w"], node["h"]
     box = boxes.box(node["kind"], node["phase"], place, opacity)
     if node["kind"] == "variable":
@@ -341,7 +341,7 @@ def _detail(shapes: list[Shape], scale: float) -> list[Shape]:
 # --- numbers in boxes ----------------------------------------------------------------------------
 
 
-def numbers_in_box(
+def _numbers_in_box(
     values: list[dict[str, Any]], node: dict[str, Any], state: State
 ) -> list[Shape]:
     """The value and the gradient of a variable: texts, or heat maps if one has many elements."""
@@ -355,7 +355,7 @@ def numbers_in_box(
         if array is None:
             continue
         if is_text:
-            text = mark + cells_text(array)
+            text = mark + _cells_text(array)
             shapes.append(Text(x, top + 8 + 13 * line, text, 11, colour, "middle", is_mono=True))
         else:
             left = x + (4 if line else -MAP[0] - 4)
@@ -363,7 +363,7 @@ def numbers_in_box(
     return shapes
 
 
-def cells_text(value: dict[str, Any]) -> str:
+def _cells_text(value: dict[str, Any]) -> str:
     """The elements of an array in a line."""
     text = ", ".join(cell_text(cell) for cell in value["cells"])
     return f"[{text}]" if value["shape"] else text

@@ -55,7 +55,7 @@ class FrameOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Chosen:
+class _Chosen:
     """A step of a film for a picture.
 
     Attributes:
@@ -134,7 +134,7 @@ def _write(path: Path, text: str) -> None:
 # --- the choice of steps -------------------------------------------------------------------------
 
 
-def chosen_steps(data: dict[str, Any], options: FrameOptions) -> list[Chosen]:
+def chosen_steps(data: dict[str, Any], options: FrameOptions) -> list[_Chosen]:
     """The steps that the options choose, in the order of the film.
 
     Without ``iterations``, the first iteration of each structure has all steps. Of the other
@@ -157,9 +157,9 @@ def chosen_steps(data: dict[str, Any], options: FrameOptions) -> list[Chosen]:
     for number in sorted(whole | last_only):
         steps = _steps(data, number, options.get("steps"))
         if number not in whole:
-            found += [Chosen(number, i, max(0.02, seconds / ITERATION)) for i in steps[-1:]]
+            found += [_Chosen(number, i, max(0.02, seconds / ITERATION)) for i in steps[-1:]]
         else:
-            found += [Chosen(number, i, seconds) for i in steps]
+            found += [_Chosen(number, i, seconds) for i in steps]
     if not found:
         raise ValueError("there is no picture: the film has no steps, or the options choose none.")
     if len(found) > MOST_PICTURES:
@@ -167,7 +167,7 @@ def chosen_steps(data: dict[str, Any], options: FrameOptions) -> list[Chosen]:
             f"the options choose {len(found)} pictures, and the limit is {MOST_PICTURES}: choose "
             "fewer by `steps` or `iterations`."
         )
-    return [*found[:-1], Chosen(found[-1].iteration, found[-1].index, seconds + LAST)]
+    return [*found[:-1], _Chosen(found[-1].iteration, found[-1].index, seconds + LAST)]
 
 
 def _iterations(

@@ -70,9 +70,9 @@ def film_questions(
     film: Recording, segments: Sequence[Segment], data: dict[str, Any]
 ) -> list[Question]:
     """All questions of a film, in the order of the steps."""
-    questions = placed_questions(film.asked, segments)
+    questions = _placed_questions(film.asked, segments)
     if film.automatic:
-        questions += automatic_questions(data, film.automatic)
+        questions += _automatic_questions(data, film.automatic)
     return sorted(questions, key=_place)
 
 
@@ -139,7 +139,7 @@ def _question(
     return {"kind": kind, "text": text, "choices": list(choices), "answer": answer, "why": why}
 
 
-def placed_questions(
+def _placed_questions(
     asked: Sequence[tuple[int, Question]], segments: Sequence[Segment]
 ) -> list[Question]:
     """A teacher's questions with iteration and step; behind the last step: its number + 1."""
@@ -226,7 +226,7 @@ class _Scene:
         return "; ".join(parts).replace(":;", ":") + "."
 
 
-def automatic_questions(data: dict[str, Any], most: int) -> list[Question]:
+def _automatic_questions(data: dict[str, Any], most: int) -> list[Question]:
     """Questions about sensible steps of a film, in the order of the steps; one a step."""
     sorts: dict[str, list[Question]] = {sort: [] for sort in QUOTAS}
     for scene, iteration, number in _scenes(data):

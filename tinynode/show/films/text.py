@@ -111,7 +111,7 @@ def text(data: dict[str, Any]) -> str:
         for step in steps_of_iteration(data, one):
             number += 1
             lines += ["", f"{number}. {step['title']}"]
-            line = source_line(data, step)
+            line = _source_line(data, step)
             if line:
                 lines.append(f"   {line}")
             lines += [f"   {line}" for line in details(data, step, labels[one["picture"]])]
@@ -170,7 +170,7 @@ def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list
     if step["ran"]:
         lines.append(f"ran inside: {', '.join(step['ran'])}")
     if step["kind"] in ("sweep", "backward"):
-        lines.append(f"waiting: {queue_text(step, labels)}")
+        lines.append(f"waiting: {_queue_text(step, labels)}")
     return lines
 
 
@@ -195,7 +195,7 @@ def _entry(data: dict[str, Any], entry: list[Any]) -> str:
     return line
 
 
-def queue_text(step: Step, labels: Mapping[str, str]) -> str:
+def _queue_text(step: Step, labels: Mapping[str, str]) -> str:
     """The functions in the queue, the next one first, with their ranks."""
     names = [f"{labels[function]} (rank {rank})" for rank, function in step["queue"]]
     more = step["queued"] - len(names)
@@ -204,7 +204,7 @@ def queue_text(step: Step, labels: Mapping[str, str]) -> str:
     return ", ".join(names) or "nothing"
 
 
-def source_line(data: dict[str, Any], step: Step) -> str:
+def _source_line(data: dict[str, Any], step: Step) -> str:
     """``script.py:12: y = x * x``, or nothing."""
     if step["at"] is None:
         return ""

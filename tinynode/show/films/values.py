@@ -87,7 +87,7 @@ def _at_distance(count: int, distance: int) -> list[int]:
     return sorted({*range(0, count, distance), count - 1})
 
 
-def image_grid(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
+def _image_grid(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
     """For a stack of small matrices, such as images: the shown number, rows and columns."""
     if len(shape) < 3 or not math.prod(shape):
         return None
@@ -101,7 +101,7 @@ def _grid(host: Any) -> Any:
     """An array as a matrix: its last axis gives the columns; a stack of images side by side."""
     if host.ndim == 2:
         return host
-    images = image_grid(host.shape)
+    images = _image_grid(host.shape)
     if images is not None:
         count, rows, columns = images
         shown = host.reshape((-1, rows, columns))[:count]
@@ -111,7 +111,7 @@ def _grid(host: Any) -> Any:
 
 def _steps(host: Any, rows: int, columns: int) -> tuple[int, int]:
     """The steps k and l: every k-th row and l-th column give at most ``CELLS`` elements."""
-    if image_grid(host.shape) is not None:
+    if _image_grid(host.shape) is not None:
         return 1, 1
     side = math.isqrt(CELLS)
     shown_columns = min(columns, max(side, CELLS // max(rows, 1)))
