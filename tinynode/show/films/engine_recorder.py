@@ -37,6 +37,9 @@ SHOWN = 20
 
 Step = dict[str, Any]
 
+Nodes = dict[int, tuple[weakref.ref[Any], FilmNode]]
+"""The film's nodes of objects, by the id of each, with a reference to the object."""
+
 
 @contextlib.contextmanager
 def filmed(film: Recording, most: int) -> Iterator[EngineRecorder]:
@@ -70,8 +73,8 @@ class EngineRecorder:
         self.film = film
         self._package: ModuleType | None = None
         self._originals: list[tuple[type, str, Any]] = []
-        self._known: dict[int, tuple[weakref.ref[Any], FilmNode]] = {}
-        self._functions: dict[int, tuple[weakref.ref[Any], FilmNode]] = {}
+        self._known: Nodes = {}
+        self._functions: Nodes = {}
         self._outputs: dict[str, list[FilmNode]] = {}
         self._freed: list[str] = []
         self._arrays: dict[int, weakref.ref[Any]] = {}
@@ -210,11 +213,8 @@ class EngineRecorder:
         start = time.perf_counter()
         grad_inputs = original(function, targets, grad_outputs)
         seconds = time.perf_counter() - start
-        reference, shown = self._functions.get(id(function), (None, None))
-        is_known = reference is not None and reference() is function
-        if shown is None or not is_known or not self._has_room():
-            return grad_inputs
-        if not isinstance(grad_inputs, tuple):
+        shown = _find(self._functions, function)
+        if shown is None or not isinstance(grad_inputs, tuple) or not self._has_room():
             return grad_inputs
         step = self._step("backward", shown.places, shown, function, depth=1)
         step["seconds"] = seconds
@@ -274,9 +274,9 @@ class EngineRecorder:
     def _variable(self, x: Any, rank: int = 0, *, is_output: bool = False) -> FilmNode:
         """The film's node of a Variable or VariableNode."""
         key = getattr(x, "node", x)
-        reference, shown = self._known.get(id(key), (None, None))
+        shown = _find(self._known, key)
         holder = _holder(key) if _holder(x) is None else _holder(x)
-        if shown is None or reference is None or reference() is not key or is_output:
+        if shown is None or is_output:
             array = getattr(holder, "array", None)
             facts = [] if array is None else [_label(numpy.asarray(array))]
             if getattr(key, "requires_grad", True) is False:
@@ -307,10 +307,8 @@ class EngineRecorder:
         variable = getattr(self._package, "Variable", ())
         for name, value in () if frame is None else script_names(frame):
             if isinstance(value, variable):
-                key = getattr(value, "node", value)
-                reference, shown = self._known.get(id(key), (None, None))
-                is_known = reference is not None and reference() is key
-                if shown is not None and is_known and not shown.is_named:
+                shown = _find(self._known, getattr(value, "node", value))
+                if shown is not None and not shown.is_named:
                     shown.label, shown.is_named = value.name or name, True
             elif isinstance(value, ModuleType):
                 self.film.modules.add(name)
@@ -364,6 +362,12 @@ class EngineRecorder:
             things = function.inputs if kind == "input" else function.outputs
             kept = [getattr(thing, "array", None) for thing in things]
         return self._values(nodes, kept)
+
+
+def _find(nodes: Nodes, thing: Any) -> FilmNode | None:
+    """The film's node of an object; an id may come again after the object was freed."""
+    reference, shown = nodes.get(id(thing), (None, None))
+    return shown if reference is not None and reference() is thing else None
 
 
 def _is_node(thing: Any) -> bool:

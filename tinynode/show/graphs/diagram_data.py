@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from tinynode.show.texts import FACT_WIDTH, LABEL_WIDTH, cut, text_columns
 
-KINDS = ("variable", "function", "fold")
 PHASES = ("forward", "backward")
 MARKS = ("leaf", "retained", "no gradient", "root", "gone", "gradient", "finding")
 """The marks of a node besides its facts; pictures draw some of the marks."""
