@@ -91,7 +91,7 @@ class ShapeArray(NDArrayOperatorsMixin):  # type: ignore[misc,unused-ignore]
         result = product(*inputs) if ufunc is numpy.matmul else elementwise(ufunc, inputs, options)
         if targets is None:
             return result
-        check_written(targets[0], ..., result)
+        check_fits(result.shape, targets[0].shape)
         return targets[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Never:
@@ -256,5 +256,10 @@ def check_written(x: Any, key: Any, value: Any) -> None:
     target = x[key].shape
     while len(shape) > len(target) and shape[0] == 1:
         shape = shape[1:]
-    if broadcast([target, shape]) != target:
-        raise ValueError(f"x[key] = v: v of shape {shape} does not broadcast to {target}.")
+    check_fits(shape, target)
+
+
+def check_fits(shape: tuple[int, ...], target: tuple[int, ...]) -> None:
+    """Raise a ValueError unless an array of a shape may be written to the target's shape."""
+    if broadcast([shape, target]) != target:
+        raise ValueError(f"an array of shape {shape} does not broadcast to {target}.")

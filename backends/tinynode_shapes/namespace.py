@@ -6,6 +6,7 @@ with an axis of length 0. Functions with a rule of their own are methods.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Never
 
@@ -178,8 +179,13 @@ class Namespace:
             setattr(self, name, getattr(numpy, name))
         self.linalg: Any = LinAlg(self)
         fill(self.linalg, LINALG, numpy.linalg)
-        self.fft: Any = Extension()
-        fill(self.fft, FFT, numpy.fft)
+
+    @functools.cached_property
+    def fft(self) -> Any:
+        """The extension ``fft``, made at the first use: NumPy loads its own then."""
+        extension = Extension()
+        fill(extension, FFT, numpy.fft)
+        return extension
 
     # --- dtypes ------------------------------------------------------------------------------
 

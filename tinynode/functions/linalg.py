@@ -180,6 +180,9 @@ class Det(SquareMatrixNode):
     without the element's row and column: for matrices up to 32 rows.
     """
 
+    needs_values = True
+    """Backward asks for zeros of y, so a recording cannot work from shapes."""
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))

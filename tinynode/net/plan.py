@@ -18,7 +18,7 @@ from tinynode.net.helpers import Constant
 from tinynode.net.making import making_net, paused_collector
 from tinynode.net.operator import EMPTY, ArraySpec, ArraySpecs, Operator
 from tinynode.net.passes import is_random, simplify
-from tinynode.net.stand_ins import StandIns, has_large
+from tinynode.net.shape_runner import ShapeRunner, has_large
 
 
 class Step(NamedTuple):
@@ -290,7 +290,7 @@ def _run_shapes(plan: Plan, arrays: Arrays, specs: ArraySpecs) -> bool:
     found = dict(specs)
     try:
         with making_net():
-            plan.run(arrays, found, StandIns().run)
+            plan.run(arrays, found, ShapeRunner().run)
     except Exception:  # values are needed, or a run of real arrays raises the same error
         return False
     specs.update(found)

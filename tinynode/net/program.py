@@ -33,7 +33,7 @@ from tinynode.net.passes import is_collective
 from tinynode.net.plan import Noted, Saved, devices_of, first_run
 from tinynode.net.recorder import needed_operators, without_hooks
 from tinynode.net.scope import Scope
-from tinynode.net.stand_ins import has_large, shapes_only
+from tinynode.net.shape_runner import has_large, shapes_only
 
 Key: TypeAlias = tuple[Indexes, Indexes]
 """The inputs whose gradients are asked for, and the outputs that have a gradient."""

@@ -48,7 +48,7 @@ from tinynode.functions.indexing import GetItem, Positions
 from tinynode.interop.old_style import FunctionAdapter
 from tinynode.net.helpers import Constant, StopGradient
 from tinynode.net.operator import EMPTY, OF_APPLY, ArraySpecs, Operator, operator_of
-from tinynode.net.stand_ins import StandIns, is_ours, run_operators
+from tinynode.net.shape_runner import ShapeRunner, is_ours, run_operators
 from tinynode.net.updates import Update
 
 
@@ -191,7 +191,7 @@ class NetRecorder(FunctionHook):
     def added(self, function: Any) -> None:
         """Let stand-ins take the place of large arrays, while a whole function is recorded."""
         if self.records_nets:
-            self.forward_runner = StandIns(self._values_of).run
+            self.forward_runner = ShapeRunner(self._values_of).run
 
     def deleted(self, function: Any) -> None:
         """Free the stand-ins, and the arguments."""
