@@ -47,8 +47,19 @@ class Library(Protocol):
     def run(self, node: Any, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
         """The outputs of a FunctionNode, from wrapped arrays."""
 
+    def is_elementwise(self, node: Any) -> bool:
+        """True for a FunctionNode of tinynode with one operand of each input for an element."""
+
+    def run_elementwise(self, node: Any, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The outputs of an elementwise FunctionNode, as the same operator on whole batches."""
+
     def run_on_all(self, node: Any, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
         """The outputs of a FunctionNode for all examples, as an operator of the net."""
+
+    def with_gradient_of(
+        self, node: Any, arrays: tuple[Any, ...], results: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        """The results of a FunctionNode's forward, with the node's own backward."""
 
     def synchronize(self) -> None:
         """Wait until the wrapped device has finished the work."""
@@ -146,20 +157,31 @@ class Batched:
         return outputs
 
     def _recorded(self, node: Any, arrays: tuple[Any, ...]) -> Any:
-        """The functions of ``forward`` as operators of a net, or the FunctionNode as an operator.
+        """A FunctionNode as operators of a net; the derivative is always that of its backward.
 
-        A single operator is right for functions with a backward of the user's. The same holds
-        where ``forward`` looks at values.
+        - An elementwise function is the same operator on whole batches.
+        - Other functions of tinynode become the functions of their ``forward``, which a plan may
+          fuse. The results get the backward of the FunctionNode.
+        - A function of a user is a single operator. The same holds where ``forward`` looks at
+          values.
         """
-        if type(node).__module__.partition(".")[0] == "tinynode":
-            hidden_axes.trials += 1
-            try:
-                return node.forward(arrays)
-            except (VmapError, TraceError, AttributeError, NotImplementedError):
-                pass  # what was recorded so far is not needed by any result
-            finally:
-                hidden_axes.trials -= 1
-        return self.wrap(self.library.run_on_all(node, tuple([x.raw for x in arrays])))
+        raws = tuple([x.raw for x in arrays])
+        if type(node).__module__.partition(".")[0] != "tinynode":
+            return self.wrap(self.library.run_on_all(node, raws))
+        if self.library.is_elementwise(node):
+            aligned = tuple(self.aligned(arrays))
+            return self.wrap(self.library.run_elementwise(node, aligned))
+        hidden_axes.trials += 1
+        try:
+            outputs = node.forward(arrays)
+        except (VmapError, TraceError, AttributeError, NotImplementedError):
+            outputs = None  # what was recorded so far is not needed by any result
+        finally:
+            hidden_axes.trials -= 1
+        if outputs is None:
+            return self.wrap(self.library.run_on_all(node, raws))
+        results = tuple([y.raw for y in outputs])
+        return self.wrap(self.library.with_gradient_of(node, raws, results))
 
     # --- arrays ----------------------------------------------------------------------------
 

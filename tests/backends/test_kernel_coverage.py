@@ -365,6 +365,12 @@ def drop_dummies(dtype: str) -> list[Operator]:
 
 
 @of_pass
+def drop_other_gradients(dtype: str) -> list[Operator]:
+    attrs = {"kind": "relu", "constants": (), "retained": ((), (0,)), "count": 1}
+    return [op("exp", "x", "t"), op("gradient_of", "xt", "y", **attrs)]
+
+
+@of_pass
 def drop_guards(dtype: str) -> list[Operator]:
     return [constant("c", np.asarray(2.0, dtype)), op("zero_safe_multiply", "xc", "y")]
 

@@ -461,6 +461,47 @@ def test_a_class_may_set_attributes_of_any_name() -> None:
         del tn.net.OpInfoMap["any_names"]
 
 
+def test_a_net_of_a_vmapped_function_keeps_the_gradients_of_its_functions() -> None:
+    def probabilities(row: tn.Variable) -> tn.Variable:
+        return tn.functions.softmax(tn.functions.relu(row))
+
+    x = tn.Variable(np.asarray([[0.0, 1.0, 1.0], [2.0, 0.0, -1.0]]))
+    found = tn.trace(tn.vmap(probabilities), x)
+    net = loads(dumps(found.net))
+    assert str(net) == str(found.net)
+    scope = Scope({found.inputs[0]: x})
+    net.run(scope)
+    seed = tn.Variable(np.arange(6.0).reshape(2, 3))
+    scope.set(found.outputs[0] + "@GRAD", seed)
+    tn.net.backward(net, scope, targets=found.outputs).run(scope)
+    (expected,) = tn.grad([probabilities(x[:, :])], [x], [seed])
+    gx = scope.find(found.inputs[0] + "@GRAD")
+    np.testing.assert_allclose(gx.array, tn.to_host(expected.array), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "softmaxx"}, "'softmaxx' cannot be found; did you mean 'softmax'"),
+        ({"kind": ["softmax"]}, "gradient_of: attrs must be"),
+        ({"constants": [["backward", 1]]}, "'backward' cannot be the name of a constant"),
+        ({"constants": [["_applied", 1]]}, "'_applied' cannot be the name of a constant"),
+        ({"constants": [["axes", 1]]}, "softmax has no attribute 'axes': did you mean 'axis'"),
+        ({"constants": ["axis"]}, "gradient_of: attrs must be"),
+        ({"count": "1"}, "gradient_of: attrs must be"),
+    ],
+)
+def test_a_gradient_of_no_function_is_an_error(change: dict[str, Any], message: str) -> None:
+    attrs = {"kind": "softmax", "constants": [["axis", 0]], "retained": [[], [0]], "count": 1}
+    text = operator_text(type="gradient_of", inputs=["x", "y"], outputs=["z"], attrs=attrs)
+    assert "gradient_of" in str(loads(text))
+    text = operator_text(
+        type="gradient_of", inputs=["x", "y"], outputs=["z"], attrs={**attrs, **change}
+    )
+    with pytest.raises(NetError, match=message):
+        loads(text)
+
+
 def test_a_printed_net_cannot_steer_the_terminal() -> None:
     escape = "\x1b[31m"
     net = NetOp(

@@ -31,6 +31,7 @@ from tinynode.net.passes import (
     drop_dummies,
     drop_guards,
     drop_ones,
+    drop_other_gradients,
     eliminate_common_subexpressions,
     eliminate_copies,
     fold_choices,
@@ -765,6 +766,24 @@ def test_other_dead_products_stay() -> None:
     unchanged(drop_dummies, dead("v"), ["y"], INPUTS)
     unchanged(drop_dummies, dead("u", "s"), ["y"], INPUTS)  # a choice that broadcasts
     unchanged(drop_dummies, dead("u"), ["w", "y"], INPUTS)
+
+
+def other_gradient(reads: Sequence[str], writes: Sequence[str]) -> Operator:
+    attrs = {"kind": "relu", "constants": (), "retained": ((), (0,)), "count": 1}
+    return op("gradient_of", reads, writes, **attrs)
+
+
+def test_a_plan_has_no_step_for_another_gradient() -> None:
+    net = [op("exp", "x", "t"), other_gradient("xt", "u"), op("sin", "u", "y")]
+    assert after(drop_other_gradients, net, ["y"], {"x": X})[1] == "u = identity(t)"
+    assert after(drop_other_gradients, net, ["u", "y"], {"x": X}) == ["u = exp(x)", "y = sin(u)"]
+    assert after(drop_other_gradients, net, ["t", "u", "y"], {"x": X})[1] == "u = identity(t)"
+    net = [other_gradient("xx", "u"), other_gradient("xx", "v"), op("multiply", "uv", "y")]
+    found = after(drop_other_gradients, net, ["u", "v", "y"], {"x": X})
+    assert found[:2] == ["u = identity(x)", "v = identity(x)"]
+    net = [op("exp", "x", "t"), other_gradient("xt", "u"), other_gradient("xt", "v")]
+    found = after(drop_other_gradients, net, ["u", "v"], {"x": X})
+    assert found == ["u = exp(x)", "v = identity(u)"]
 
 
 @pytest.mark.parametrize("value", [0.5, [1.0, -2.0, 0.0]])

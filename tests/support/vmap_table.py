@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,29 @@ import tinynode as tn
 from tinynode.devices import Device
 
 EXAMPLES = 3
+SPECIAL = (0.0, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0)
+"""Kinks, ties of neighbours, and ends of domains."""
 
 
 def examples_of(case: Case, dtype: str) -> list[list[Any]]:
     """The inputs of each example."""
     return [draw_inputs(case, dtype, seed) for seed in range(EXAMPLES)]
+
+
+def special_examples_of(case: Case, dtype: str) -> list[list[Any]]:
+    """The inputs of each example, with special values in place of random numbers.
+
+    The first element of each array is 0.
+    """
+    examples = examples_of(case, dtype)
+    for seed, example in enumerate(examples):
+        rng = np.random.default_rng(seed)
+        for i, one in enumerate(case.inputs):
+            if is_differentiable(one, example[i]) and one.dtype is None:
+                values = rng.choice(SPECIAL, size=one.shape)
+                values.flat[:1] = 0.0
+                example[i] = values.astype(dtype)
+    return examples
 
 
 def stacked(case: Case, hosts: list[list[Any]], device: Device, shared: frozenset[int]) -> Any:
@@ -34,11 +53,17 @@ def stacked(case: Case, hosts: list[list[Any]], device: Device, shared: frozense
 class Row:
     """The values and derivatives of a row: by vmap and by a loop."""
 
-    def __init__(self, case: Case, device_name: str, shared: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        case: Case,
+        device_name: str,
+        shared: frozenset[int] = frozenset(),
+        draw: Callable[[Case, str], list[list[Any]]] = examples_of,
+    ) -> None:
         self.case = case
         self.device = tn.get_device(device_name)
         self.shared = shared
-        self.hosts = examples_of(case, case.dtypes[0])
+        self.hosts = draw(case, case.dtypes[0])
         for example in self.hosts:
             for i in shared:
                 example[i] = self.hosts[0][i]

@@ -394,6 +394,57 @@ def test_a_net_keeps_detach_and_no_backprop_mode() -> None:
         np.testing.assert_allclose(x.grad, x.array)
 
 
+@pytest.mark.parametrize("f", [F.sigmoid, F.relu, F.gelu, F.softmax, F.linalg.vector_norm])
+@pytest.mark.parametrize("derivative", [tn.gradient, tn.jacrev, tn.jacfwd, tn.hessian])
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+def test_a_net_has_the_derivatives_of_the_functions(derivative: Any, f: Any, device: str) -> None:
+    """At 0 the derivatives of a function's forward are others: relu(x) = max(x, 0) has 1/2."""
+    x = tn.asarray(np.array([[0.0, 1.0], [0.0, 0.0]]), device=device)
+
+    def total(x: Any) -> Any:
+        return F.sum(tn.vmap(f)(x) * 3.0)
+
+    expected = host(derivative(total)(x))
+    np.testing.assert_allclose(host(tn.compile(derivative(total))(x)), expected, atol=1e-15)
+    np.testing.assert_allclose(host(derivative(tn.compile(total))(x)), expected, atol=1e-15)
+
+
+def test_logistic_regression_starts_from_zero_weights() -> None:
+    x, w = normal(6, 3), tn.asarray(np.zeros(3))
+    labels = np.array([0, 1, 1, 0, 1, 0])
+
+    def loss(w: Any) -> Any:
+        def one(row: Any, label: Any) -> Any:
+            return F.sigmoid_cross_entropy(row @ w, label)
+
+        return F.sum(tn.vmap(one)(x, labels))
+
+    expected = x.array.T @ (0.5 - labels)
+    for found in (tn.gradient(loss)(w), tn.compile(tn.gradient(loss))(w)):
+        np.testing.assert_allclose(found.array, expected)
+
+
+def test_derivatives_of_the_functions_in_nested_vmaps() -> None:
+    x = tn.asarray(np.array([[[0.0, 1.0], [2.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]]]))
+    slope = tn.Variable(np.array([0.25]))
+
+    def total(x: Any, slope: Any) -> Any:
+        def one(row: Any) -> Any:
+            return F.softmax(F.prelu(row, slope)) * F.relu(row)
+
+        return F.sum(tn.vmap(tn.vmap(one))(x) * tn.asarray([1.0, 2.0]))
+
+    both = (0, 1)
+    expected = tn.gradient(total, both)(x, slope)
+    for g in (tn.compile(tn.gradient(total, both)), tn.gradient(tn.compile(total), both)):
+        for found, wanted in zip(g(x, slope), expected, strict=True):
+            np.testing.assert_allclose(found.array, wanted.array, atol=1e-15)
+    expected = tn.hvp(total, (x, slope), (x, slope))
+    found = tn.compile(lambda x, slope: tn.hvp(total, (x, slope), (x, slope)))(x, slope)
+    for one, wanted in zip(found[-1], expected[-1], strict=True):
+        np.testing.assert_allclose(one.array, wanted.array, atol=1e-15)
+
+
 class Cube(tn.FunctionNode):
     """A function by NumPy alone, whose backward is not that of its formula."""
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import gc
+import math
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 from op_cases import CASES, Case
-from vmap_table import Row, assert_close
+from op_drivers import call, draw_inputs, make_inputs
+from vmap_table import Row, assert_close, special_examples_of
 
+import tinynode as tn
 from tests.backends.test_other_backends import DEVIATIONS, EVERY_HOW_MANY, INSTALLED, load
 from tinynode.devices import fallback_uses
-from tinynode.errors import VmapError
+from tinynode.errors import OperandError, TraceError, VmapError
 
 MASKS = "each mask selects another number of elements, so SetItem has no shape for the values"
 BETWEEN = "index arrays with slices before and between have no rule, and SetItem asks for a shape"
@@ -189,6 +194,86 @@ def test_first_rows_of_some_operations_compiled() -> None:
 @pytest.mark.parametrize("part", range(4))
 def test_every_row_compiled(part: int) -> None:
     check_compiled(compiled_cases(every=True)[part::4])
+
+
+KINKS = """
+    abs clip elu erf erfc erfinv fmod gelu hard_silu leaky_relu log_sigmoid log_softmax logaddexp
+    logsumexp max max_pool2d maximum minimum prelu relu selu sigmoid sigmoid_cross_entropy silu
+    softmax softplus vector_norm
+"""
+"""The operations with a kink, a tie, or a forward that computes another function near 0."""
+
+
+def check_special(cases: list[Case], device: str) -> int:
+    """Compare rows at kinks, ties and ends of domains; gives the number of compared rows."""
+    count = 0
+    for case in cases:
+        row = Row(case, device, draw=special_examples_of)
+        with np.errstate(all="ignore"):
+            try:
+                by_loop = row.by_loop()
+            except (ValueError, OperandError):  # the row takes other values
+                continue
+            count += 1
+            ways = [row.by_vmap, partial(row.by_vmap, compiled=True), row.inside]
+            for way in ways:
+                try:
+                    assert_close(way(), by_loop, case)
+                except Exception as error:
+                    error.add_note(f"row {case.id} on {device}, {way}")
+                    raise
+    return count
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+def test_first_rows_at_kinks_and_ties(device: str) -> None:
+    cases = [case for case in firsts() if case.operation in KINKS.split()]
+    assert check_special(cases, device) == len(KINKS.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+@pytest.mark.parametrize("part", range(2))
+def test_every_row_at_kinks_and_ties(part: int, device: str) -> None:
+    cases = compiled_cases(every=True)[part::2]
+    assert check_special(cases, device) > 0.9 * len(cases)
+
+
+def single_function(case: Case, xs: list[Any]) -> Any:
+    """The operator of the only function of a row; None for a row of several functions."""
+    try:
+        operators = tn.trace(lambda *given: call(case, list(given)), *xs).net.flattened()
+    except TraceError:
+        return None
+    return operators[0] if len(operators) == 1 else None
+
+
+def test_polynomials() -> None:
+    """Along a line, the degree of ``is_polynomial`` is at most the number of inputs."""
+    met = set()
+    for case in firsts():
+        hosts = draw_inputs(case, case.dtypes[0])
+        xs = make_inputs(case, hosts, tn.get_device("numpy"))
+        moving = [isinstance(x, tn.Variable) and x.requires_grad for x in xs]
+        found = single_function(case, xs) if any(moving) and case.order else None
+        if found is None or not found.node_class.is_polynomial:
+            continue
+        met.add(found.node_class.__name__)
+        order = len(found.input_names) + 1
+        ends = draw_inputs(case, case.dtypes[0], 1)
+        total = 0.0
+        for t in range(order + 1):
+            at = [x + t * end if m else x for x, end, m in zip(hosts, ends, moving, strict=True)]
+            ys = call(case, make_inputs(case, at, tn.get_device("numpy")))
+            total = total + (-1) ** t * math.comb(order, t) * host_of_all(ys)
+        np.testing.assert_allclose(total, 0.0, atol=1e-3, err_msg=case.id)
+    assert {"Add", "Multiply", "Conv2d", "GetItem", "Einsum", "SumTo"} <= met
+    assert len(met) > 30
+
+
+def host_of_all(ys: Any) -> Any:
+    """All elements of some Variables."""
+    return np.concatenate([tn.to_host(y.array).ravel() for y in ys])
 
 
 def test_tables_name_rows() -> None:

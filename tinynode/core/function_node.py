@@ -66,6 +66,7 @@ class FunctionNode(HookOwner):
         lazy_grad_sum: ``config.lazy_grad_sum`` at the time of ``apply``.
         is_elementwise: True if all outputs have the same shape.
         is_broadcasting: True for two inputs, if the only check is that the shapes broadcast.
+        is_polynomial: True if the outputs are polynomials of the floating inputs.
         complex_rule: "" refuses complex arrays; "conjugate" retains their conjugates; "own" not.
         is_complex: True if an input or output is complex.
         output_device: the device of the outputs, if different from the device of the inputs.
@@ -79,6 +80,7 @@ class FunctionNode(HookOwner):
     lazy_grad_sum: bool = False
     is_elementwise: bool = False
     is_broadcasting: bool = False
+    is_polynomial: bool = False
     complex_rule: str = ""
     is_complex: bool = False
     backward_takes_arrays: bool = False

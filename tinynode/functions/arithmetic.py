@@ -112,6 +112,7 @@ class Add(BroadcastingNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
@@ -136,6 +137,7 @@ class AddAll(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
     type_hint = "bring the inputs to one shape with broadcast_to, or use +."
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
@@ -173,6 +175,7 @@ class Subtract(BroadcastingNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
@@ -199,6 +202,7 @@ class Multiply(BroadcastingNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
     is_masked = False  # True before a mask: see masking.py
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -395,6 +399,7 @@ class Negative(FunctionNode):
     """y = -x.   x: (s) -> y: (s).   dL/dx = -dL/dy"""
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -414,6 +419,7 @@ class Positive(FunctionNode):
     """y = +x: the same values in a new array.   x: (s) -> y: (s).   dL/dx = dL/dy"""
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

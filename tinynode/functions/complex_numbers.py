@@ -23,6 +23,7 @@ class Real(FunctionNode):
     """y = the real part of x.   x: (s), complex -> y: (s), real.   dL/dx = dL/dy + 0 i"""
 
     complex_rule = "own"
+    is_polynomial = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -43,6 +44,7 @@ class Imag(FunctionNode):
     """y = the imaginary part of x.   x: (s) -> y: (s), real.   dL/dx = i dL/dy, 0 for a real x"""
 
     complex_rule = "own"
+    is_polynomial = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -64,6 +66,7 @@ class Conj(FunctionNode):
     """y = Re x - i Im x.   x: (s), complex -> y: (s), complex.   dL/dx = conj(dL/dy)"""
 
     complex_rule = "own"
+    is_polynomial = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

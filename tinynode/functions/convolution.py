@@ -117,6 +117,8 @@ class Unfold(FunctionNode):
     dL/dx = Fold(dL/dy)
     """
 
+    is_polynomial = True
+
     def __init__(self, windows: Windows, counts: tuple[int, int] | None = None) -> None:
         self.windows = windows
         self.counts = counts
@@ -137,6 +139,8 @@ class Fold(FunctionNode):
     y: (channels, kh, kw, n, oh, ow) -> x: (n, channels, height, width).
     dL/dy = Unfold(dL/dx)
     """
+
+    is_polynomial = True
 
     def __init__(self, windows: Windows, image: tuple[int, int]) -> None:
         self.windows = windows
@@ -162,6 +166,8 @@ class Conv2d(FunctionNode):
     x: (n, channels, height, width), w: (out, channels / groups, kh, kw) -> y: (n, out, *counts).
     With g = dL/dy:   dL/dx = Conv2dGradX(g, w)   dL/dw = Conv2dGradW(x, g)
     """
+
+    is_polynomial = True
 
     def __init__(self, windows: Windows, groups: int, counts: tuple[int, int]) -> None:
         self.windows = windows
@@ -227,6 +233,8 @@ class Conv2dGradX(FunctionNode):
     With h = dL/dgx:   dL/dgy = Conv2d(h, w)   dL/dw = Conv2dGradW(h, gy)
     """
 
+    is_polynomial = True
+
     def __init__(self, windows: Windows, groups: int, image: tuple[int, int]) -> None:
         self.windows = windows
         self.groups = groups
@@ -266,6 +274,8 @@ class Conv2dGradW(FunctionNode):
     x: (n, channels, height, width), gy: (n, out, oh, ow) -> gw: (out, channels / groups, kh, kw).
     With h = dL/dgw:   dL/dx = Conv2dGradX(gy, h)   dL/dgy = Conv2d(x, h)
     """
+
+    is_polynomial = True
 
     def __init__(self, windows: Windows, groups: int) -> None:
         self.windows = windows

@@ -33,6 +33,7 @@ class Identity(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         return inputs
@@ -53,6 +54,7 @@ class Copy(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -75,6 +77,7 @@ class AsType(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype

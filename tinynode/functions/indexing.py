@@ -363,6 +363,7 @@ class TakeRows(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, indices = inputs
@@ -382,6 +383,7 @@ class AddAt(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def __init__(self, length: int) -> None:
         self.length = length
@@ -449,6 +451,7 @@ class TakeAlongAxis(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def __init__(self, axis: int) -> None:
         self.axis = axis
@@ -519,6 +522,7 @@ class GetItem(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def __init__(self, index: Index) -> None:
         self.index = index
@@ -565,6 +569,7 @@ class GetItemGrad(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def __init__(self, index: Index, shape: tuple[int, ...]) -> None:
         self.index = index
@@ -606,6 +611,7 @@ class SetItem(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def __init__(self, index: Index) -> None:
         self.index = index

@@ -56,6 +56,7 @@ class Concat(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
     type_hint = "all inputs need equal shapes, but for the axis of concat."
 
     def __init__(self, axis: int) -> None:
@@ -112,6 +113,7 @@ class Split(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def __init__(self, indices: tuple[int, ...], axis: int) -> None:
         self.indices = indices
@@ -170,6 +172,7 @@ class Stack(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
     type_hint = "all inputs need one shape and one dtype."
 
     def __init__(self, axis: int) -> None:
@@ -216,6 +219,7 @@ class Unstack(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def __init__(self, axis: int) -> None:
         self.axis = axis
@@ -251,6 +255,7 @@ class Flip(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def __init__(self, axes: tuple[int, ...]) -> None:
         self.axes = axes
@@ -280,6 +285,7 @@ class Roll(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def __init__(self, shifts: tuple[int, ...], axes: tuple[int, ...]) -> None:
         self.shifts = shifts

@@ -43,6 +43,7 @@ class Linear(FunctionNode):
     dL/dx = g W   dL/dW = g^T x   dL/db = sum of the rows of g
     """
 
+    is_polynomial = True
     input_names = ("x", "w", "b")
     type_hint = (
         "W has shape (out, in), where in is the length of the last axis of x, and the dtype of x."

@@ -370,6 +370,8 @@ class AvgPool2d(FunctionNode):
     dL/dx = dL/dy / (kh kw), added up over the windows around an element
     """
 
+    is_polynomial = True
+
     def __init__(self, windows: Windows) -> None:
         self.windows = windows
 
@@ -394,6 +396,8 @@ class AvgPool2dGrad(FunctionNode):
 
     gy: (n, c, oh, ow) -> gx: (n, c, height, width).   dL/dgy = AvgPool2d(dL/dgx)
     """
+
+    is_polynomial = True
 
     def __init__(self, windows: Windows, image: tuple[int, int]) -> None:
         self.windows = windows
@@ -501,6 +505,8 @@ class UpsampleNearest2d(FunctionNode):
     dL/dx = SumBlocks2d(dL/dy)
     """
 
+    is_polynomial = True
+
     def __init__(self, scale: tuple[int, int]) -> None:
         self.scale = scale
 
@@ -527,6 +533,8 @@ class SumBlocks2d(FunctionNode):
     x: (n, c, height * rows, width * columns) -> y: (n, c, height, width).
     dL/dx = UpsampleNearest2d(dL/dy)
     """
+
+    is_polynomial = True
 
     def __init__(self, scale: tuple[int, int]) -> None:
         self.scale = scale

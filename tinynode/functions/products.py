@@ -57,6 +57,7 @@ class MatMul(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
     input_names = ("x", "y")
     type_hint = "the last axis of x must be as long as the last but one of y."
 
@@ -91,6 +92,7 @@ class MatMulOfTransposed(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
     input_names = ("x", "y")
 
     def __init__(self, transpose_x: bool, transpose_y: bool) -> None:
@@ -245,6 +247,7 @@ class VecDot(BroadcastingNode):
     """
 
     complex_rule = "own"
+    is_polynomial = True
 
     def __init__(self, axis: int) -> None:
         self.axis = axis
@@ -304,6 +307,7 @@ class Cross(BroadcastingNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
     input_names = ("x1", "x2")
 
     def __init__(self, axis: int) -> None:
@@ -364,6 +368,7 @@ class Einsum(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def __init__(self, inputs: tuple[str, ...], output: str) -> None:
         self.subscripts = inputs

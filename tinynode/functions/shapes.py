@@ -47,6 +47,7 @@ class Reshape(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -93,6 +94,7 @@ class PermuteDims(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def __init__(self, axes: tuple[int, ...]) -> None:
         self.axes = axes
@@ -184,6 +186,7 @@ class BroadcastTo(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -268,6 +271,7 @@ class SumTo(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape

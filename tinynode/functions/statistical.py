@@ -99,6 +99,7 @@ class Sum(ReducingNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -128,6 +129,7 @@ class Mean(ReducingNode):
     dL/dx = dL/dy / n, repeated
     """
 
+    is_polynomial = True
     input_names = ("x",)
     type_hint = "cast x to a floating dtype first."
 
@@ -461,6 +463,7 @@ class CumulativeSum(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_polynomial = True
 
     def __init__(self, axis: int) -> None:
         self.axis = axis

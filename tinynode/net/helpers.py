@@ -1,4 +1,4 @@
-"""Functions for nets: constants, fills, the end of a gradient, and dummy gradients."""
+"""Functions for nets: constants, fills, the end of a gradient, other and dummy gradients."""
 
 from __future__ import annotations
 
@@ -62,3 +62,19 @@ class DummyGradient(FunctionNode):
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         return (None,)
+
+
+class OtherGradient(FunctionNode):
+    """ys unchanged: a base of operators that give ys a gradient of another function, of the xs.
+
+    xs, ys -> ys.   A plan needs no step for the operator.
+
+    Args:
+        count: the number of xs.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        return inputs[self.count :]

@@ -21,7 +21,7 @@ from tinynode.functions.network import Linear
 from tinynode.functions.products import MatMul, MatMulOfTransposed
 from tinynode.functions.searching import Where
 from tinynode.functions.shapes import BroadcastTo, PermuteDims, Reshape, SumTo
-from tinynode.net.helpers import Constant, DummyGradient, StopGradient
+from tinynode.net.helpers import Constant, DummyGradient, OtherGradient, StopGradient
 from tinynode.net.operator import EMPTY, ArraySpecs, Operator, frozen, operator_of
 from tinynode.net.recorder import needed_operators
 from tinynode.net.registry import register_op
@@ -53,6 +53,31 @@ def is_random(operator: Operator) -> bool:
 def is_collective(operator: Operator) -> bool:
     """True if an operator speaks to other processes: each run of the net needs the operator."""
     return bool(getattr(node_class_of(operator), "is_collective", False))
+
+
+def drop_other_gradients(
+    operators: Operators, outputs: Collection[str], specs: ArraySpecs
+) -> Operators:
+    """An operator that changes a gradient alone is an identity of each ``y``.
+
+    The operator that computes y writes a wanted output directly.
+    """
+    written: set[str] = set()
+    names: dict[str, str] = {}
+    kept = []
+    for operator in operators:
+        written.update(operator.output_names)
+        if not issubclass(node_class_of(operator), OtherGradient):
+            kept.append(operator)
+            continue
+        ys = operator.input_names[operator.attrs["count"] :]
+        for y, name in zip(ys, operator.output_names, strict=True):
+            is_free = y in written and y not in outputs and y not in names
+            if is_free and name in outputs:
+                names[y] = name
+            else:
+                kept.append(operator_of(Identity(), [y], [name]))
+    return [operator.renamed(names) for operator in kept]
 
 
 def eliminate_copies(
@@ -369,6 +394,7 @@ def restore_linear(operators: Operators, outputs: Collection[str], specs: ArrayS
 
 
 PASSES = (
+    drop_other_gradients,
     eliminate_copies,
     cancel_permutes,
     merge_reshapes,

@@ -34,6 +34,7 @@ from tinynode.errors import DeviceError, NetError, describe, dtype_name
 from tinynode.functions.image_windows import Windows, windows_of
 from tinynode.functions.indexing import Place, Slice
 from tinynode.net.attribute_types import attribute_types, fits, type_text
+from tinynode.net.helpers import OtherGradient
 from tinynode.net.net_op import AnyOp, NetOp
 from tinynode.net.operator import OF_APPLY, Operator, Slots
 from tinynode.net.registry import get_op_info
@@ -254,6 +255,8 @@ def _any_op_of(data: Any) -> AnyOp:
         _check_is_constant(name, key)
         constants[key] = _decode(value, f"{name}: attribute {key}")
     _check_attributes(name, constants)
+    if issubclass(get_op_info(name).node_class, OtherGradient):
+        _check_other_gradient(name, constants)
     inputs, outputs = (_checked_names(name, slot, data.get(slot)) for slot in _SIDES)
     return Operator.with_constants(name, inputs, outputs, constants)
 
@@ -294,6 +297,23 @@ def _check_attributes(type: str, attrs: dict[str, Any]) -> None:
             raise NetError(f"loads: {type} has no attribute {name!r}: {hint}")
         if not fits(value, known[name]):
             raise _unreadable(f"{type}: attribute {name}", value, type_text(known[name]))
+
+
+def _check_other_gradient(type: str, constants: dict[str, Any]) -> None:
+    """Refuse a gradient that is not of a registered type, or with attributes that are none."""
+    kind = constants.get("kind")
+    pairs = constants.get("constants")
+    is_pairs = isinstance(pairs, tuple) and all(
+        isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs
+    )
+    if not (isinstance(kind, str) and is_pairs and isinstance(constants.get("count"), int)):
+        raise _unreadable(
+            f"{type}: attrs", constants, '{"kind": type, "constants": [[name, value]], "count": n}'
+        )
+    given = dict(pairs or ())
+    for name in given:
+        _check_is_constant(kind, name)
+    _check_attributes(kind, given)
 
 
 def _unreadable(what: str, data: Any, expected: str) -> NetError:

@@ -13,8 +13,8 @@ from __future__ import annotations
 import copy
 import threading
 import weakref
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from tinynode.array_api import namespace_of_device
 from tinynode.configuration import config, force_backprop_mode
@@ -22,7 +22,7 @@ from tinynode.core.backprop import grad
 from tinynode.core.conversion import as_variable, restore
 from tinynode.core.dispatch import run_forward
 from tinynode.core.function_node import FunctionNode, Indexes
-from tinynode.core.hooks import is_recording_net
+from tinynode.core.hooks import is_recording_net, thread_state
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import (
     Array,
@@ -45,6 +45,11 @@ from tinynode.devices import (
 )
 from tinynode.errors import DeviceMixError
 from tinynode.functions.indexing import AddAt, set_item
+from tinynode.net.helpers import OtherGradient
+from tinynode.net.operator import constants_of
+from tinynode.net.recorder import NetRecorder
+from tinynode.net.registry import get_op_info, register_op, type_name
+from tinynode.net.stand_ins import ON_ONE_NUMBER, is_ours
 
 pool: dict[tuple[Device, bool], dict[Device, weakref.ref[HiddenAxis]]] = {}
 """The batched devices over each device, each with the axis of the latest call. The second key is
@@ -384,6 +389,26 @@ class LibraryOfVariables(LibraryOfArrays):
         """The outputs of a FunctionNode, as Variables of the net."""
         return node.apply(arrays)
 
+    def is_elementwise(self, node: FunctionNode) -> bool:
+        """True for a function of tinynode with one operand of each input for an element."""
+        return is_ours(node) and type(node).__name__ in ON_ONE_NUMBER
+
+    def run_elementwise(self, node: FunctionNode, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The outputs of an elementwise function of whole batches, as Variables of the net."""
+        whole = copy.copy(node)
+        outputs = whole.apply(arrays)
+        node.retain_inputs(whole._retained_input_indexes)
+        node.retain_outputs(whole._retained_output_indexes)
+        return outputs
+
+    def with_gradient_of(
+        self, node: FunctionNode, arrays: tuple[Any, ...], results: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        """The results of a FunctionNode's forward, with the node's own backward."""
+        if is_exact(node, arrays, results):
+            return results
+        return gradient_of(node, len(arrays)).apply((*arrays, *results))
+
     def run_on_all(self, node: FunctionNode, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
         """The outputs of a FunctionNode for all examples, as Variables of the net."""
         prototype = copy.copy(node)
@@ -430,27 +455,153 @@ class AllExamples(FunctionNode):
         return tuple([y.raw for y in outputs])
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Any) -> Any:
-        xs = self.get_retained_inputs()
-        size = max(x.shape[0] for x in (*xs, *(gy for gy in grad_outputs if gy is not None)))
-        axis = new_axis(xs[0].device, size)
-        hidden_axes.stack.append(axis)
-        try:
-            inner = [_row(x, axis) for x in xs]
-            gys = [None if gy is None else _row(gy, axis) for gy in grad_outputs]
-            with force_backprop_mode():  # a graph for ``grad``, in any backward
-                ys = copy.copy(self.prototype).apply(inner)
-            pairs = [(y, gy) for y, gy in zip(ys, gys, strict=True) if gy is not None]
-            gxs = grad(
-                [y for y, _ in pairs],
-                [inner[i] for i in target_input_indexes],
-                [gy for _, gy in pairs],
-                enable_double_backprop=config.enable_backprop or is_recording_net(),
-            )
-            shared = [xs[i].shape[0] == 1 and size > 1 for i in target_input_indexes]
-            pairs_of = zip(gxs, shared, strict=True)
-            return tuple([None if gx is None else _whole(gx, axis, one) for gx, one in pairs_of])
-        finally:
-            hidden_axes.stack.pop()
+        def apply(xs: tuple[Variable, ...], ys: tuple[Variable, ...]) -> tuple[Variable, ...]:
+            return copy.copy(self.prototype).apply(xs)
+
+        values = Values(self.get_retained_inputs(), (), grad_outputs)
+        return gradients_of_examples(values, target_input_indexes, apply)
+
+
+@register_op()
+class GradientOf(OtherGradient):
+    """ys with the backward of a FunctionNode; the functions of its forward have computed the ys.
+
+    xs: (n, s), or (1, s) for all examples, ys: (n, t), or (1, t) -> ys.
+    dL/dxs = the node's backward in every example, added up for a shared x   dL/dys = 0
+
+    So a net has the simple functions of a forward, which a plan may fuse, but not their
+    derivatives, which may be others: that of sqrt(sum(x^2)) is NaN at 0, that of vector_norm is 0.
+
+    Args:
+        kind: the registered type of the FunctionNode.
+        constants: the constants of the FunctionNode, as pairs of name and value.
+        retained: the indexes of the inputs and of the outputs that the FunctionNode retains.
+        count: the number of xs.
+    """
+
+    complex_rule = "own"
+
+    def __init__(
+        self, kind: str, constants: tuple[Any, ...], retained: tuple[Indexes, Indexes], count: int
+    ) -> None:
+        super().__init__(count)
+        self.kind = kind
+        self.constants = constants
+        self.retained = retained
+
+    @property
+    def label(self) -> str:
+        return f"vmap({self.kind})"
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        self.retain_inputs(range(self.count))
+        self.retain_outputs(range(len(inputs) - self.count))
+        return super().forward(inputs)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Any) -> Any:
+        def connect(xs: tuple[Variable, ...], ys: tuple[Variable, ...]) -> tuple[Variable, ...]:
+            arrays, results = tuple([x.raw for x in xs]), tuple([y.raw for y in ys])
+            return self._node()._connect(xs, arrays, results, xs[0].device)
+
+        values = Values(self.get_retained_inputs(), self.get_retained_outputs(), grad_outputs)
+        targets = tuple([i for i in target_input_indexes if i < self.count])
+        found = gradients_of_examples(values, targets, connect)
+        return found + (None,) * (len(target_input_indexes) - len(targets))
+
+    def _node(self) -> FunctionNode:
+        """The FunctionNode, as after its forward."""
+        node_class = get_op_info(self.kind).node_class
+        node: FunctionNode = node_class.__new__(node_class)
+        vars(node).update(self.constants)
+        inputs, outputs = self.retained
+        node.retain_inputs(inputs)
+        node.retain_outputs(outputs)
+        return node
+
+
+def gradient_of(node: FunctionNode, count: int) -> GradientOf:
+    """The operator with the backward of a FunctionNode with ``count`` inputs, after forward."""
+    retained = node._retained_input_indexes, node._retained_output_indexes
+    constants = tuple(constants_of(node).items())
+    return GradientOf(type_name(type(node)), constants, retained, count)
+
+
+def is_exact(node: FunctionNode, inputs: Sequence[Variable], results: Sequence[Variable]) -> bool:
+    """True if the functions of a FunctionNode's forward have the derivative of the node.
+
+    That is so for functions of the node's own class, and for polynomials: all ways to compute a
+    polynomial have the same derivatives.
+    """
+    ends = {x.node for x in inputs}
+    waiting = [y.node for y in results]
+    if not node.is_polynomial and any(end in ends for end in waiting):
+        return False
+    while waiting:
+        end = waiting.pop()
+        function = end.creator_node
+        if end in ends or function is None:
+            continue
+        ends.add(end)
+        if not (function.is_polynomial or type(function) is type(node)):
+            return False
+        waiting.extend(function.inputs or ())
+    return True
+
+
+class Values(NamedTuple):
+    """The Variables of a backward on whole batches: (n, s), or (1, s) for all examples."""
+
+    xs: Sequence[Variable]
+    ys: Sequence[Variable]
+    grad_outputs: Sequence[Variable | None]
+
+    def on_one_device(self) -> Values:
+        """The Variables, shared by the examples of a vmap that gives one of the gradients."""
+        given = [gy for gy in self.grad_outputs if gy is not None]
+        each = iter(batched([*self.xs, *self.ys, *given]))
+        xs, ys = [next(each) for _ in self.xs], [next(each) for _ in self.ys]
+        return Values(xs, ys, [None if gy is None else next(each) for gy in self.grad_outputs])
+
+
+def gradients_of_examples(
+    values: Values,
+    targets: Indexes,
+    apply: Callable[[tuple[Variable, ...], tuple[Variable, ...]], tuple[Variable, ...]],
+) -> tuple[Variable | None, ...]:
+    """The gradients of the targets: (n, s); or (1, s), added up, for a shared x.
+
+    Args:
+        values: the inputs, the known outputs, and the gradients of the outputs.
+        targets: the indexes of the inputs that need a gradient.
+        apply: from the inputs and the known outputs of each example to the outputs, connected to
+            the inputs.
+    """
+    xs, ys, grad_outputs = values.on_one_device()
+    size = max(x.shape[0] for x in (*xs, *grad_outputs) if x is not None)
+    axis = new_axis(xs[0].device, size, is_recording())
+    hidden_axes.stack.append(axis)
+    try:
+        inner = tuple([_row(x, axis) for x in xs])
+        gys = [None if gy is None else _row(gy, axis) for gy in grad_outputs]
+        with force_backprop_mode():  # a graph for ``grad``, in any backward
+            outputs = apply(inner, tuple([_row(y, axis) for y in ys]))
+        pairs = [(y, gy) for y, gy in zip(outputs, gys, strict=True) if gy is not None]
+        gxs = grad(
+            [y for y, _ in pairs],
+            [inner[i] for i in targets],
+            [gy for _, gy in pairs],
+            enable_double_backprop=config.enable_backprop or is_recording_net(),
+        )
+        shared = [xs[i].shape[0] == 1 and size > 1 for i in targets]
+        pairs_of = zip(gxs, shared, strict=True)
+        return tuple([None if gx is None else _whole(gx, axis, one) for gx, one in pairs_of])
+    finally:
+        hidden_axes.stack.pop()
+
+
+def is_recording() -> bool:
+    """True while functions are recorded: for a net, or for the gradient of an operator."""
+    return any(isinstance(hook, NetRecorder) for hook in thread_state.hooks.values())
 
 
 def _row(x: Variable, axis: HiddenAxis) -> Variable:
