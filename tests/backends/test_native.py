@@ -19,8 +19,8 @@ from op_cases import CASES
 import tinynode as tn
 from tests.net.test_compile_table import Way, check_operation
 from tinynode import functions as fn
-from tinynode.functions import activation, pooling
-from tinynode.functions.image_windows import Windows
+from tinynode.functions import activation, pooling, special
+from tinynode.functions.convolution import Windows
 from tinynode.net.operator import operator_of
 from tinynode_fast import plan as plan_module
 from tinynode_fast.native import build, calls, formulas
@@ -105,8 +105,10 @@ SPECIAL += [
     1e300,
 ]
 CANCELLING = {activation.GELU, activation.GELUGrad, activation.SiLUGrad}
-CANCELLING |= {activation.TanhGELU, activation.TanhGELUGrad}
+CANCELLING |= {activation.TanhGELU, activation.TanhGELUGrad, fn.LogAddExp}
 """Near their zeros, differences of numbers of about 1 lose the last digits."""
+ROUGH = {special.Erfc}
+"""The portable forward has an error of about 50 units in the last place."""
 ZERO_OF_EITHER_SIGN = {fn.Maximum, fn.Minimum, fn.ReLUGrad}
 KINDS = [kind for kind in formulas.FORMULAS if kind is not fn.Where]
 
@@ -139,12 +141,13 @@ def test_formulas_on_special_values(kind: Any, dtype: str) -> None:
     made = formulas.FORMULAS[kind]
     rng = np.random.default_rng(1)
     ulp = 8 if formulas.functions_in(made.text) else 0
+    ulp = 64 if kind in ROUGH else ulp
     with np.errstate(all="ignore"):
-        special = np.array(SPECIAL, dtype)
+        limits = np.array(SPECIAL, dtype)
         drawn = (rng.normal(size=1025) * 3).astype(dtype)
-        for x in (special, drawn, *(drawn[:n] for n in (0, 1, 3, 7, 8, 9))):
+        for x in (limits, drawn, *(drawn[:n] for n in (0, 1, 3, 7, 8, 9))):
             others = [x] if len(made.letters) == 1 else [x, np.roll(x, 3)]
-            if len(made.letters) == 2 and len(x) == len(special):
+            if len(made.letters) == 2 and len(x) == len(limits):
                 others = [np.repeat(x, len(x)), np.tile(x, len(x))]
             check_layouts(kind, others, ulp)
 

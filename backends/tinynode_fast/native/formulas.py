@@ -19,11 +19,11 @@ import numpy
 
 from tinynode import functions
 from tinynode.errors import describe
-from tinynode.functions import activation, comparison, exponential, trigonometric
+from tinynode.functions import activation, comparison, exponential, special, trigonometric
 from tinynode_fast.native.build import has_vector_functions
 
-_NAMES = """acos acosh asin asinh atan atan2 atanh cos cosh erf exp expm1 hypot log log10 log1p
-log2 pow sin sinh tan tanh"""
+_NAMES = """acos acosh asin asinh atan atan2 atanh cos cosh erf erfc exp expm1 hypot log log10
+log1p log2 pow sin sinh tan tanh"""
 FUNCTIONS = frozenset(_NAMES.split())
 """Functions of a loop with a vector form; without such a form NumPy is quicker."""
 CALL = re.compile(r"\b(?!is)([a-z][a-z0-9]*)\(")
@@ -146,15 +146,17 @@ _UNARY = {
     functions.Sign: "x > 0 ? 1.0 : x < 0 ? -1.0 : x == 0 ? 0.0 : x",
     functions.ReLU: "x > 0 || x != x ? x : 0.0",
     functions.Sigmoid: f"{_SIGMOID}; s",
+    functions.LogSigmoid: "(x < 0 ? x : -0.0) - log1p(exp(-fabs(x)))",
     activation.SiLU: f"{_SIGMOID}; s * x",
     activation.GELU: f"(erf(x * {math.sqrt(0.5)!r}) + 1.0) * 0.5 * x",
     activation.TanhGELU: f"t = tanh((x * x * {_CUBIC * _SCALE!r} + {_SCALE!r}) * x); "
     "(t + 1.0) * (x * 0.5)",
     **{
         getattr(functions, name.capitalize()): f"{name}(x)"
-        for name in sorted(FUNCTIONS - {"erf", "atan2", "hypot", "pow"})
+        for name in sorted(FUNCTIONS - {"erf", "erfc", "atan2", "hypot", "pow"})
     },
     exponential.Erf: "erf(x)",
+    special.Erfc: "erfc(x)",
     comparison.IsFinite: "isfinite(x) != 0",
     comparison.IsInf: "isinf(x) != 0",
     comparison.IsNaN: "x != x",
@@ -167,6 +169,8 @@ _BINARY = {
     functions.Maximum: "x >= y || x != x ? x : y",
     functions.Minimum: "x <= y || x != x ? x : y",
     functions.CopySign: "copysign(x, y)",
+    functions.LogAddExp: "m = x >= y || x != x ? x : y; n = x <= y || x != x ? x : y; "
+    "m + log1p(exp(isinf(m) ? n : n - m))",
     functions.Hypot: "hypot(x, y)",
     functions.Atan2: "atan2(x, y)",
     functions.Equal: "x == y",
