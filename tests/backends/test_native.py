@@ -20,7 +20,7 @@ import tinynode as tn
 from tests.net.test_compile_table import Way, check_operation
 from tinynode import functions as fn
 from tinynode.functions import activation, pooling, special
-from tinynode.functions.convolution import Windows
+from tinynode.functions.image_windows import Windows
 from tinynode.net.operator import operator_of
 from tinynode_fast import plan as plan_module
 from tinynode_fast.native import build, calls, formulas

@@ -45,11 +45,12 @@ from tinynode.devices import (
 )
 from tinynode.errors import DeviceMixError
 from tinynode.functions.indexing import AddAt, set_item
+from tinynode.hooks.nan_hints import ELEMENTWISE
 from tinynode.net.helpers import OtherGradient
 from tinynode.net.operator import constants_of
 from tinynode.net.recorder import NetRecorder
 from tinynode.net.registry import get_op_info, register_op, type_name
-from tinynode.net.stand_ins import ON_ONE_NUMBER, is_ours
+from tinynode.net.shape_runner import is_ours
 
 pool: dict[tuple[Device, bool], dict[Device, weakref.ref[HiddenAxis]]] = {}
 """The batched devices over each device, each with the axis of the latest call. The second key is
@@ -81,6 +82,9 @@ def _new_device(below: Device, is_recorded: bool, number: int) -> Device:
 
 
 # --- the border ------------------------------------------------------------------------------
+
+ON_ONE_NUMBER = ELEMENTWISE.union({f"{name}Grad" for name in ELEMENTWISE})
+"""The class names of functions with an operand of each input for each element."""
 
 
 class IntoBatch(FunctionNode):
