@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_compile_table import ROWS, Way, check_operation
 
 import tinynode as tn
+from tests.net.test_compile_table import ROWS, Way, check_operation
 from tinynode.errors import NoValuesError
 from tinynode.functions import linalg
 from tinynode.net import making, plan, shape_runner
