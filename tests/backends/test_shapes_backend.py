@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import op_drivers
 import pytest
-from op_table import CASES, Case
+from op_cases import CASES, Case
 
 import tinynode as tn
 import tinynode_shapes

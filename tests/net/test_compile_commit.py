@@ -47,7 +47,8 @@ class Training:
         self.w = nn.Parameter(random.normal(size=shape), name="w")
         self.b = nn.Parameter(random.normal(size=shape[0]), name="b")
         self.optimizer = MAKERS[name]([self.w, self.b])
-        self.x = tn.Variable(random.normal(size=(5, shape[1])), requires_grad=False)
+        x = random.normal(size=(5, shape[1])) / shape[1] ** 0.5  # tanh must not saturate
+        self.x = tn.Variable(x, requires_grad=False)
         self.compiled = tn.compile(self.step)
 
     def step(self, x: Any, labels: Any) -> Any:
