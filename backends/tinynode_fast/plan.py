@@ -25,6 +25,7 @@ from tinynode.configuration import config
 from tinynode.devices import Arrays, get_device
 from tinynode.net.commit import Commit
 from tinynode.net.operator import EMPTY, ArraySpec, Operator
+from tinynode.net.owned_memory import lent, owned_copy
 from tinynode.net.plan import Layout, call_node
 from tinynode_fast.actions import Call, Net, OpaqueCall, View
 from tinynode_fast.limits import LIMITS
@@ -346,14 +347,20 @@ class CallPlan:
         if view is not None and (not view.size or numpy.may_share_memory(view, source)):
             self.arrays[write] = view
         else:  # of an array that is not known, or a copy
-            self._append(action.function, (read,), self._new_slot(write))
+            self._append(self._on_lent(action.function, (read,)), (read,), self._new_slot(write))
 
     def _add_opaque_call(self, action: OpaqueCall) -> None:
         whole = self._new_slot(f"@all {len(self.template)}")
-        self._append(NodeCall(action.operator), action.reads, whole)
+        call = self._on_lent(NodeCall(action.operator), action.reads)
+        self._append(call, action.reads, whole)
         for i, name in enumerate(action.writes):
             if name != EMPTY:
                 self.steps.append(CallStep(itemgetter(i), None, (whole,), self._new_slot(name)))
+
+    def _on_lent(self, function: Callable[..., Any], reads: Sequence[str]) -> Callable[..., Any]:
+        """A call that may keep an array, with arrays of its own for inputs to overwrite."""
+        overwritten = set(self.lowering.over.values())
+        return function if overwritten.isdisjoint(reads) else OnLent(function)
 
     def _dropped(self) -> list[int]:
         """The slots of the values that end before the updates."""
@@ -388,13 +395,10 @@ class CallPlan:
             commit.begin()
         for read, write, name in self.swaps:
             array = values[read]
-            usable = type(array) is numpy.ndarray and array.base is None and array.flags.carray
-            del array
-            # the table of values and the arguments of ``run`` hold the array too
-            if usable and commit is not None and commit.is_free(name, values, read, 1):
-                values[write] = values[read]
+            if commit is None:
+                values[write] = numpy.array(array, order="C")
             else:
-                values[write] = numpy.array(values[read], order="C")
+                values[write] = array if commit.take(name, array) else owned_copy(array)
 
     def _results(self, values: list[Any]) -> Arrays:
         """The results, with copies of the arrays in memory of the plan, and of read-only views."""
@@ -430,6 +434,17 @@ class NodeCall:
 
     def __call__(self, *arrays: Any) -> Arrays:
         return call_node(self.operator, self.node, self.device, self.device, arrays)
+
+
+class OnLent:
+    """A call on lent arrays: a result that is a view, or a node that keeps an array, is noted."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.__name__ = name_of_call(function)
+        self.function = function
+
+    def __call__(self, *arrays: Any) -> Any:
+        return self.function(*map(lent, arrays))
 
 
 def name_of_call(function: Any) -> str:

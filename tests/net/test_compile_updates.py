@@ -606,10 +606,13 @@ def test_a_step_writes_over_the_parameters_from_the_first_call_on(
     with tn.using_device("fast"), tn.using_config(compiler="auto"):
         training = Training(MAKERS["adam"], (600, 400))
         x = data((4, 600))
+        given, copy = training.w.array, training.w.array.copy()
+        training.compiled(x)  # moves the parameters, which the user made, to memory of its own
         place = training.w.array.ctypes.data
         for _ in range(4):
             training.compiled(x)
             assert training.w.array.ctypes.data == place
+        np.testing.assert_array_equal(given, copy)
 
 
 def test_a_first_backward_needs_little_more_memory_than_eager_code() -> None:

@@ -5,19 +5,22 @@ moments over the old arrays, which saves the memory of a second copy. So a plan 
 operator first. An error of such an operator leaves all parameters unchanged. From ``begin`` to
 ``end`` nothing stops the step: Ctrl-C waits, and compiled functions of other threads wait.
 
-An array is overwritten without another holder alone. A view, a graph or a variable of the user
-is a holder. Other holders than references to the array are unknown here. So eager code of another
-thread must not read a parameter during a step.
+An array is overwritten only if the step owns the memory and nobody else can see it: see
+``owned_memory``. A view, a graph or a variable of the user keeps the old array. Eager code of
+another thread must not read a parameter during a step.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy
+
+from tinynode.net.owned_memory import is_alone, owned_copy
 
 active = 0
 """The number of open commits; at most 1, apart from code run by a finalizer."""
@@ -40,16 +43,41 @@ def wait() -> None:
         pass
 
 
+class Place(NamedTuple):
+    """Where a parameter or a moment stands.
+
+    Attributes:
+        slot: the optimizer's slot.
+        moment: the name of the moment; None for the parameter.
+    """
+
+    slot: Any
+    moment: str | None
+
+    def own(self) -> None:
+        """Move the array to owned memory, if NumPy made it."""
+        slot, moment = self
+        array = slot.parameter.raw if moment is None else slot.moments[moment]
+        if type(array) is numpy.ndarray:
+            self.put(owned_copy(array))
+
+    def put(self, array: Any) -> None:
+        """Put another array of the same values there."""
+        if self.moment is None:
+            self.slot.parameter.raw = array
+        else:  # a new dict: a user may hold the old one
+            self.slot.moments = {**self.slot.moments, self.moment: array}
+
+
 class Commit:
     """The commit of a step.
 
     Args:
-        holders: the number of references by parameters, moments and the call, for each array
-            to overwrite, by name.
+        places: the parameters and moments to overwrite, by name.
     """
 
-    def __init__(self, holders: Mapping[str, int]) -> None:
-        self.holders = holders
+    def __init__(self, places: Mapping[str, Place]) -> None:
+        self.places = places
         self.has_begun = False
         self._handler: Any = None
         self._interrupt: Any = None
@@ -69,16 +97,17 @@ class Commit:
     def _note(self, number: int, frame: Any) -> None:
         self._interrupt = number, frame
 
-    def is_free(self, name: str, arrays: Sequence[Any], place: int, others: int) -> bool:
-        """True if ``arrays[place]`` has no other holder.
+    def take(self, name: str, array: Any) -> bool:
+        """True if the step may write over an array that was lent to it by ``lent``.
 
-        Args:
-            name: the name of the array.
-            arrays: a list with the array.
-            others: the number of references by the plan, beside ``arrays``.
+        The array takes the place of the array that lent the memory. So the memory is free if
+        nobody else holds an array on it.
         """
-        allowed = self.holders.get(name)
-        return allowed is not None and _count(arrays, place) <= _ALONE + others + allowed
+        place = self.places.get(name)
+        if place is None:
+            return False
+        place.put(array)
+        return is_alone(array)
 
     def end(self) -> None:
         """Let others go on. A Ctrl-C since ``begin`` is answered now."""
@@ -92,12 +121,3 @@ class Commit:
             signal.signal(signal.SIGINT, handler)
             if self._interrupt is not None:
                 handler(*self._interrupt)
-
-
-def _count(arrays: Sequence[Any], place: int) -> int:
-    """The count of references to an element."""
-    return sys.getrefcount(arrays[place])
-
-
-_ALONE = _count([object()], 0)
-"""The count for an object held by a list alone."""

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import copy
 import functools
+import gc
 import sys
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -29,21 +30,21 @@ from tinynode.configuration import (
     using_config,
 )
 from tinynode.core.hooks import is_recording_net, thread_state
-from tinynode.core.variable import Variable
-from tinynode.devices import CurrentDevice, hidden_axes, supports
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import CurrentDevice, Planner, hidden_axes, supports
 from tinynode.errors import TraceError, describe
 from tinynode.net.commit import Commit
 from tinynode.net.making import paused_collector
 from tinynode.net.net_op import NetOp
+from tinynode.net.owned_memory import lent
 from tinynode.net.passes import is_random
 from tinynode.net.program import NetFunction, Program
 from tinynode.net.recorder import GradientWrite, Write
 from tinynode.net.structure import ByIdentity, Slot, flatten, leaves, unflatten
 from tinynode.net.trace import Trace, trace_flat
 from tinynode.nn.module import Wrapper
+from tinynode.random import get_generator
 
-_HELD_BY_ATTRS = 2
-"""The reference count of a value that only a dict holds, as ``sys.getrefcount`` gives it."""
 spec_of = attrgetter("_device", "raw.shape", "raw.dtype", "_requires_grad")
 """``spec_of(x)``: device, shape, dtype and ``requires_grad`` of a Variable, in a tuple. An
 AttributeError for other objects, and for an empty Variable. The signature of a compiled call."""
@@ -240,7 +241,8 @@ class Recording:
         saving: True if a run records a graph.
         indexes: the index of each result among the program's inputs and outputs.
         detached: the results that require no gradient.
-        holders: the parameters and moments that a run may overwrite, see ``Commit``.
+        places: the parameters and moments that a run may overwrite, see ``Commit``.
+        updated: the indexes of these parameters among the program's inputs.
     """
 
     def __init__(
@@ -251,7 +253,8 @@ class Recording:
         self.trace = found._replace(modules=[])  # an argument of the function must stay freeable
         self.captured = list(found.captured.values())
         self.captured_specs = specs_of(self.captured)
-        self.holders = {name: n for one in found.updates for name, n in one.holders()}
+        self.places = {name: at for one in found.updates for name, at in one.places()}
+        self.updated = self._indexes_of_updated()
         self.written_ids = frozenset(map(id, found.written_variables()))
         operators = found.net.flattened()
         self.draws = [operator for operator in operators if is_random(operator)]
@@ -273,15 +276,26 @@ class Recording:
         self._needs_active_device = supports(self.program.device.backend, CurrentDevice)
         every = [*devices, *computed]
         self.indexes = [every.index(name) for name in found.outputs]
-        self.detached = [
-            position
-            for position, name in enumerate(found.outputs)
-            if name not in devices and (found.updates or not found.flags[position])
-        ]
+        self.detached = self._detached_results(found, devices)
+        self._has_foreign_arrays = supports(self.program.device.backend, Planner)
         is_single = isinstance(found.result, Slot) and len(computed) == 1 and not self.detached
         # updates and writes need captured Variables, so arguments alone exclude both
         only_arguments = len(devices) == len(variables) and not (self.modules or values)
         self.is_pure = only_arguments and is_single and self.indexes == [len(devices)]
+
+    @staticmethod
+    def _detached_results(found: Trace, inputs: Collection[str]) -> list[int]:
+        """The positions of the results that require no gradient; results that are inputs do."""
+        return [
+            position
+            for position, name in enumerate(found.outputs)
+            if name not in inputs and (found.updates or not found.flags[position])
+        ]
+
+    def _indexes_of_updated(self) -> list[int]:
+        """The indexes of the updated parameters among the program's inputs."""
+        names = enumerate(self.trace.captured, len(self.trace.inputs))
+        return [index for index, name in names if name in self.places]
 
     def fits(self, variables: Iterable[Variable]) -> bool:
         """True if captured Variables, modules, settings and optimizers match this recording.
@@ -315,12 +329,16 @@ class Recording:
 
     def run(self, variables: Iterable[Variable]) -> Any:
         """The results of the function, nested as the function returned them."""
-        inputs = self.inputs(variables)
         if not self.trace.updates:
-            return self._run(inputs, None)
+            return self._run(self.inputs(variables), None)
+        if self._has_foreign_arrays:  # one by one, so that no second copy of them all is needed
+            self._has_foreign_arrays = False
+            for place in self.places.values():
+                place.own()
+        inputs = self.inputs(variables)
         for update in self.trace.updates:
             update.release()
-        commit = None if thread_state.hooks else Commit(self.holders)  # hooks see the old arrays
+        commit = None if thread_state.hooks else Commit(self.places)  # hooks see the old arrays
         try:
             return self._run(inputs, commit)
         finally:
@@ -329,7 +347,8 @@ class Recording:
 
     def _run(self, inputs: tuple[Variable, ...], commit: Commit | None) -> Any:
         found = self.trace
-        outputs = self.outputs(inputs, commit) if self.program.outputs else ()
+        read = inputs if commit is None else self._lent(inputs)
+        outputs = self.outputs(read, commit) if self.program.outputs else ()
         every = (*inputs, *outputs)
         if found.updates or found.writes:
             names = (*self.program.inputs, *self.program.outputs)
@@ -348,6 +367,14 @@ class Recording:
             results[position] = results[position].detach()
         return unflatten(found.result, results)
 
+    def _lent(self, inputs: tuple[Variable, ...]) -> tuple[Variable, ...]:
+        """The inputs, where updated parameters lend their memory: only they hold their arrays."""
+        found = list(inputs)
+        for index in self.updated:
+            x = inputs[index]
+            found[index] = wrap_array(lent(x.raw), x.device, False)
+        return tuple(found)
+
     def outputs(
         self, inputs: tuple[Variable, ...], commit: Commit | None = None
     ) -> tuple[Variable, ...]:
@@ -360,8 +387,15 @@ class Recording:
 
 
 def _check_generator(title: str, attrs: dict[str, Any]) -> None:
-    """Refuse a generator made by the function: each call of the function would make a new one."""
-    if sys.getrefcount(attrs["generator"]) <= _HELD_BY_ATTRS:
+    """Refuse a generator made by the function: each call of the function would make a new one.
+
+    A generator from outside is known: a module, a closure or another object has it.
+    """
+    generator = attrs["generator"]
+    if generator is get_generator():
+        return
+    owners = [one for one in gc.get_referrers(generator) if one is not attrs]
+    if all(isinstance(one, types.FrameType) for one in owners):
         raise TraceError(
             f"{title}: dropout draws from a generator that was made in the function, "
             "and a net would go on with it in each run. Make it outside of the function."

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import numpy
 
 from tinynode.core.variable import Variable, wrap_array
+from tinynode.net.commit import Place
 from tinynode.net.operator import Operator, operator_of
+from tinynode.net.owned_memory import lent
 from tinynode.net.registry import register_op
 from tinynode.nn.clipping import ClipByNorm, ClipByValue
 from tinynode.nn.optimizers import accept_all
@@ -121,7 +123,7 @@ class Update:
             if part.slot.device is not device:  # the parameter was moved
                 part.slot.prepare(self._title)
             for key, name in part.read.items():
-                found[name] = wrap_array(part.slot.moments[key], device, False)
+                found[name] = wrap_array(lent(part.slot.moments[key]), device, False)
         return found
 
     def fits(self) -> bool:
@@ -143,15 +145,11 @@ class Update:
             yield part.parameter, part.result
             yield from zip(part.read.values(), part.written.values(), strict=True)
 
-    def holders(self) -> Iterator[tuple[str, int]]:
-        """Each name that is read and written, and the number of references to its array.
-
-        A parameter holds its array. A moment is held by the optimizer, and by a Variable of
-        ``inputs``.
-        """
+    def places(self) -> Iterator[tuple[str, Place]]:
+        """Each parameter and moment that is read and written, by name."""
         for part in self.parts:
-            yield part.parameter, 1
-            yield from [(name, 2) for name in part.read.values()]
+            yield part.parameter, Place(part.slot, None)
+            yield from [(name, Place(part.slot, key)) for key, name in part.read.items()]
 
     def release(self) -> None:
         """Free the gradients of the last step, and let the nodes forget the parameters' arrays.
