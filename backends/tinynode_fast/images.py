@@ -102,10 +102,10 @@ def conv2d_gradient_x(node: Any, gy: Any, w: Any) -> Any:
     node.retain_inputs((0, 1))
     gradients = channels_last(gy)
     n, oh, ow, out = gradients.shape
-    node.windows.require_inside(node.windows.padded(node.image), (oh, ow))
     kernels = numpy.ascontiguousarray(w.transpose(2, 3, 0, 1)).reshape(-1, out, channels)
-    gx = numpy.zeros((n, *node.windows.padded(node.image), channels), gy.dtype)
-    indexes = [index[1:] for _, _, index in node.windows.places((oh, ow))]
+    padded = node.windows.padded(node.image)
+    gx = numpy.zeros((n, *padded, channels), gy.dtype)
+    indexes = [index[1:] for _, _, index in node.windows.places(padded, (oh, ow))]
     for part in parts(n, len(kernels) * channels * oh * ow):
         matrix = gradients[part].reshape(-1, out)
         columns = numpy.empty((len(matrix), channels), gy.dtype)

@@ -319,12 +319,11 @@ def _max_pool(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
     count = math.prod(windows.size)
     if EMPTY in writes or windows.padding != (0, 0) or count > len(_PLACES):
         return
-    if min(windows.size) < 1:
-        return
     if not to.one_dtype(x, y) or to.forms[winners][1] != numpy.dtype("int8"):
         return
     places = {}
-    indexes = [index for _, _, index in windows.places(to.shape(y)[2:])]
+    image, counts = to.shape(x)[2:], to.shape(y)[2:]
+    indexes = [index for _, _, index in windows.places(image, counts)]
     for letter, index in zip(_PLACES, indexes, strict=False):
         places[letter] = to.view(itemgetter(index), x, to.fresh(to.shape(y), x))
         if x in to.orders:

@@ -16,6 +16,7 @@ from tinynode.errors import NetError
 from tinynode.functions import activation
 from tinynode.functions.convolution import Conv2dGradW, Conv2dGradX
 from tinynode.functions.image_windows import Windows
+from tinynode.functions.pooling import TakeWinners
 from tinynode.net import Scope, loads, registry
 from tinynode.net.attribute_types import attribute_types, fits
 from tinynode.net.operator import operator_of
@@ -424,6 +425,33 @@ def test_gradients_of_convolutions_have_as_many_windows_as_fit(device: str) -> N
     ]:
         with pytest.raises(ValueError, match=r"lie \(7, 7\) times on an image of \(8, 8\)"):
             node.apply(inputs)
+
+
+HUGE = Windows((2**40, 2), (2, 2), (0, 0), (1, 1))
+WINNERS = np.zeros((1, 2, 2, 2), np.int8)
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+@pytest.mark.parametrize(
+    ("node", "arrays"),
+    [
+        (fn.MaxPool2d(HUGE), [IMAGES]),
+        (fn.AvgPool2d(HUGE), [IMAGES]),
+        (fn.MaxPool2dGrad(HUGE, (4, 4)), [IMAGES[..., :2, :2], WINNERS]),
+        (fn.AvgPool2dGrad(HUGE, (4, 4)), [IMAGES[..., :2, :2]]),
+        (TakeWinners(HUGE), [IMAGES, WINNERS]),
+        (fn.Unfold(HUGE, (1, 1)), [IMAGES]),
+        (fn.Fold(HUGE, (4, 4)), [np.ones((2, 1, 2, 1, 2, 2))]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_no_loop_runs_over_the_places_of_a_huge_window(
+    node: Any, arrays: list[Any], device: str
+) -> None:
+    """The loop took hours, and the memory."""
+    inputs = tuple([tn.asarray(array, device=device) for array in arrays])
+    with pytest.raises(ValueError, match=r"cannot lie .* times on an image of \(4, 4\)"):
+        node.apply(inputs)
 
 
 @pytest.mark.parametrize(

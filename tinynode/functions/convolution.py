@@ -88,11 +88,11 @@ def batches(x: Array, n: int, size: int) -> Iterator[slice]:
 def unfold_images(x: Array, windows: Windows, counts: tuple[int, int]) -> Array:
     """The forward of ``Unfold``, on arrays."""
     xp = namespace_of(x)
-    windows.require_inside(windows.padded((x.shape[2], x.shape[3])), counts)
     padded = xp.permute_dims(pad_image(x, windows, 0.0), (1, 0, 2, 3))
+    places = windows.places(padded.shape[2:], counts)
     shape = (x.shape[1], *windows.size, x.shape[0], *counts)
     columns = xp.empty(shape, dtype=x.dtype, device=x.device)
-    for i, j, place in windows.places(counts):
+    for i, j, place in places:
         columns = put(columns, (slice(None), i, j, ...), padded[place])
     return columns
 
@@ -100,10 +100,9 @@ def unfold_images(x: Array, windows: Windows, counts: tuple[int, int]) -> Array:
 def fold_columns(y: Array, windows: Windows, image: tuple[int, int]) -> Array:
     """The forward of ``Fold``, on arrays."""
     xp, wide = namespace_of(y), widened_array(y)
-    windows.require_inside(windows.padded(image), (y.shape[4], y.shape[5]))
     shape = (y.shape[0], y.shape[3], *windows.padded(image))
     total = xp.zeros(shape, dtype=wide.dtype, device=y.device)
-    for i, j, place in windows.places((y.shape[4], y.shape[5])):
+    for i, j, place in windows.places(windows.padded(image), y.shape[4:]):
         total = put_sum(total, place, wide[:, i, j, ...])
     x = xp.permute_dims(crop_image(total, windows, image), (1, 0, 2, 3))
     return narrowed_array(x, y.dtype)

@@ -1,7 +1,7 @@
 """Windows on images, for convolution and pooling: sizes, steps, and the places of elements.
 
 Requirement: no function reads outside of an image. The numbers of a window may come from the text
-of a saved net, so each function that lays out windows asks ``require_inside`` first.
+of a saved net, so ``Windows.places`` compares the windows with the image first.
 """
 
 from __future__ import annotations
@@ -55,8 +55,18 @@ class Windows(NamedTuple):
                     "included. Windows.counts(image) gives how often they fit."
                 )
 
-    def places(self, counts: tuple[int, int]) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
-        """For each place (i, j) in a window: the index into the padded image, for all windows."""
+    def places(
+        self, padded: tuple[int, int], counts: tuple[int, int]
+    ) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+        """For each place (i, j) in a window: the index into the padded image, for all windows.
+
+        Raises:
+            ValueError: a window leaves the padded image.
+        """
+        self.require_inside(padded, counts)
+        return self._places(counts)
+
+    def _places(self, counts: tuple[int, int]) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
         for i in range(self.size[0]):
             for j in range(self.size[1]):
                 rows = self._line(0, i, counts[0])

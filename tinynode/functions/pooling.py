@@ -78,7 +78,8 @@ class MaxPool2d(FunctionNode):
         padded = pad_image(x, self.windows, -float("inf"))
         counts = self.windows.counts((x.shape[2], x.shape[3]))
         dtype = xp.int8 if self.windows.size[0] * self.windows.size[1] < 128 else xp.int32
-        first, *others = [padded[place] for _, _, place in self.windows.places(counts)]
+        places = self.windows.places(padded.shape[2:], counts)
+        first, *others = [padded[place] for _, _, place in places]
         best, winners = xp.positive(first), xp.zeros_like(first, dtype=dtype)
         for number, candidate in enumerate(others, 1):
             better = xp.astype(candidate > best, dtype)
@@ -98,7 +99,7 @@ def nan_winners(padded: Array, windows: Windows, best: Array, winners: Array) ->
     xp = namespace_of(best)
     if not any_true(xp.isnan(best)):
         return winners
-    for number, (_, _, place) in enumerate(windows.places(best.shape[2:])):
+    for number, (_, _, place) in enumerate(windows.places(padded.shape[2:], best.shape[2:])):
         here = xp.full(winners.shape, number, dtype=winners.dtype, device=winners.device)
         winners = xp.where(xp.isnan(padded[place]), here, winners)
     return winners
@@ -126,7 +127,7 @@ class MaxPool2dGrad(FunctionNode):
         """gx, from zeros of the shape of the padded image, which may be written to."""
         xp = namespace_of(gy)
         add = put if self.windows.are_apart else put_sum
-        places = self.windows.places((gy.shape[2], gy.shape[3]))
+        places = self.windows.places(self.windows.padded(self.image), gy.shape[2:])
         for number, (_, _, place) in enumerate(places):
             total = add(total, place, gy * xp.astype(winners == number, gy.dtype))
         return crop_image(total, self.windows, self.image)
@@ -153,7 +154,7 @@ class TakeWinners(FunctionNode):
         self.retain_inputs((1,))
         padded = pad_image(x, self.windows, 0.0)
         total = xp.zeros(winners.shape, dtype=x.dtype, device=x.device)
-        places = self.windows.places((winners.shape[2], winners.shape[3]))
+        places = self.windows.places(padded.shape[2:], winners.shape[2:])
         for number, (_, _, place) in enumerate(places):
             total += padded[place] * xp.astype(winners == number, x.dtype)
         return (total,)
@@ -379,9 +380,10 @@ class AvgPool2d(FunctionNode):
         x = widened_array(inputs[0])
         padded = pad_image(x, self.windows, 0.0)
         counts = self.windows.counts((x.shape[2], x.shape[3]))
+        places = self.windows.places(padded.shape[2:], counts)
         shape = (*x.shape[:2], *counts)
         total = namespace_of(x).zeros(shape, dtype=x.dtype, device=x.device)
-        for _, _, place in self.windows.places(counts):
+        for _, _, place in places:
             total += padded[place]
         y = total * (1.0 / (self.windows.size[0] * self.windows.size[1]))
         return (narrowed_array(y, inputs[0].dtype),)
@@ -409,7 +411,7 @@ class AvgPool2dGrad(FunctionNode):
         share = gy * (1.0 / (self.windows.size[0] * self.windows.size[1]))
         shape = (*gy.shape[:2], *self.windows.padded(self.image))
         total = xp.zeros(shape, dtype=gy.dtype, device=gy.device)
-        for _, _, place in self.windows.places((gy.shape[2], gy.shape[3])):
+        for _, _, place in self.windows.places(total.shape[2:], gy.shape[2:]):
             total = put_sum(total, place, share)
         gx = crop_image(total, self.windows, self.image)
         return (narrowed_array(gx, inputs[0].dtype),)
