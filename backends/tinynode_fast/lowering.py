@@ -13,20 +13,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
-from operator import methodcaller
-from typing import Any, TypeAlias
-
-import numpy
+from typing import TypeAlias
 
 from tinynode import functions
 from tinynode.functions import convolution
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import node_class_of
-from tinynode_fast.actions import Action, Call, Names, Net, OpaqueCall, View
-from tinynode_fast.images import CHANNELS_LAST, FLOATS
+from tinynode_fast.actions import Action, Net, OpaqueCall, View
+from tinynode_fast.draft import Draft
+from tinynode_fast.images import CHANNELS_LAST
 from tinynode_fast.memory import is_small
-from tinynode_fast.native.formulas import Formula, Reduction, exact_axes, kept_shape
+from tinynode_fast.native.formulas import Formula, Reduction
 from tinynode_fast.native.nests import Layouts, Nest, into_nests
 from tinynode_fast.rules import OF_SEVERAL_DTYPES, RULES, UPDATES, free_matrices
 
@@ -35,30 +32,17 @@ TO_CHANNELS_LAST = {convolution.Conv2d, convolution.Conv2dGradX, functions.MaxPo
 Step: TypeAlias = Action | Nest
 
 
-class Lowering:
-    """The actions of a net.
+class Lowering(Draft):
+    """The actions of a net, in the order of a run.
 
     Attributes:
-        forms: the shape and dtype of each value; values between the actions are added.
-        constants: the constant arrays, by name.
-        orders: the axes from the largest step in memory to the smallest, where C order is unusual.
-        columns: the matrices that may lie in memory column by column, see ``free_matrices``.
-        known: the values of operations, which several operators may need.
         first, last: the actions before the updates, and the updates.
         roots: for each view, the value that owns the memory.
-        over: for each result of an update in the memory of an input, the input.
     """
 
     def __init__(self, net: Net, is_native: bool) -> None:
-        self.forms = dict(net.forms)
-        self.is_native = is_native
-        self.constants: dict[str, Any] = {}
-        self.orders: dict[str, tuple[int, ...]] = {}
-        self.columns = free_matrices(net.operators, (*net.outputs, *net.saved))
-        self.known: dict[tuple[Any, Names], str] = {}
-        self.title = ""
-        self.actions: list[Action] = []
-        self.over: dict[str, str] = {}
+        outputs = (*net.outputs, *net.saved)
+        super().__init__(dict(net.forms), is_native, free_matrices(net.operators, outputs))
         read = {name for operator in net.operators for name in operator.input_names}
         last: list[Action] = []
         for operator in net.operators:
@@ -81,8 +65,7 @@ class Lowering:
         self.last: list[Step] = [*last]
         if is_native:
             layouts = Layouts(self.forms, self.orders, self.constants)
-            outputs = {*net.outputs, *net.saved}
-            self.first, self.last = into_nests((first, last), layouts, outputs)
+            self.first, self.last = into_nests((first, last), layouts, set(outputs))
             for nest in self.nests():
                 nest.over = {w: self.over[w] for w in nest.writes if w in self.over}
 
@@ -159,62 +142,3 @@ class Lowering:
                     # NumPy then passes over memory in one run
                     self.orders.update((n, order) for n in action.writes if n in self.forms)
                     return
-
-    # --- what rules append -----------------------------------------------------------------------
-
-    def call(self, function: Any, reads: Names, writes: Names) -> None:
-        """Append a call."""
-        self.actions.append(Call(function, reads, writes))
-
-    def view(self, function: Callable[[Any], Any], read: str, write: str) -> str:
-        """Append a view, and return its name."""
-        self.actions.append(View(function, (read,), (write,)))
-        return write
-
-    def reshaped(self, read: str, shape: Sequence[int], write: str = "") -> str:
-        """The name of a value in another shape."""
-        write = write or self.fresh(tuple(shape), read)
-        return self.view(methodcaller("reshape", tuple(shape)), read, write)
-
-    def computed(self, text: str, write: str = "", **operands: str) -> str:
-        """The name of the value of a formula; without ``write``, a value may be known already."""
-        made, reads = Formula(self.title, tuple(operands), text), tuple(operands.values())
-        shape = numpy.broadcast_shapes(*map(self.shape, reads))
-        return self._known(made, made[1:], reads, shape, write)
-
-    def reduced(self, name: str, axes: tuple[int, ...], read: str, write: str = "") -> str:
-        """The name of a reduction over axes, which stay with length 1.
-
-        Raises:
-            TypeError: an axis is no integer.
-            IndexError: an axis is outside the shape.
-        """
-        made = Reduction(name, exact_axes(self.shape(read), axes))
-        shape = kept_shape(self.shape(read), made.axes)
-        return self._known(made, made, (read,), shape, write)
-
-    def _known(self, made: Any, key: Any, reads: Names, shape: tuple[int, ...], write: str) -> str:
-        if not write and (key, reads) in self.known:
-            return self.known[key, reads]
-        write = write or self.fresh(shape, reads[0])
-        self.known.setdefault((key, reads), write)
-        self.call(made, reads, (write,))
-        return write
-
-    # --- values ----------------------------------------------------------------------------------
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of a value."""
-        return self.forms[name][0]
-
-    def fresh(self, shape: tuple[int, ...], like: str) -> str:
-        """The name of a new value, with the dtype of another value."""
-        name = f"@{len(self.forms)}"
-        self.forms[name] = shape, self.forms[like][1]
-        return name
-
-    def one_dtype(self, *names: str) -> bool:
-        """True if all values but bool are float32, or all are float64."""
-        dtypes = {self.forms[name][1] for name in names if name in self.forms}
-        dtypes.discard(numpy.dtype(bool))
-        return len(dtypes) == 1 and dtypes <= FLOATS

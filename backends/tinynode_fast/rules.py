@@ -1,7 +1,7 @@
 """Rules: operators become formulas, reductions, other calls and views.
 
 Requirement: a reader finds the mathematics of an operator with rows, such as softmax, in a few
-lines. A rule appends to a ``Lowering``. A rule that appends nothing leaves the operator as a
+lines. A rule appends to a ``Draft``. A rule that appends nothing leaves the operator as a
 FunctionNode.
 """
 
@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from operator import itemgetter, methodcaller
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy
 
@@ -22,6 +22,7 @@ from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import TimesNumber, node_class_of
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate, weight
 from tinynode_fast.actions import Names
+from tinynode_fast.draft import Draft
 from tinynode_fast.native.formulas import (
     FORMULAS,
     Reduction,
@@ -32,30 +33,27 @@ from tinynode_fast.native.formulas import (
     number,
 )
 
-if TYPE_CHECKING:
-    from tinynode_fast.lowering import Lowering
 
-
-def _elementwise(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _elementwise(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     to.call(FORMULAS[type(node)], reads, writes)
 
 
-def _times(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _times(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     to.computed(f"x * {number(node.number)}", writes[0], x=reads[0])
 
 
-def _leaky_relu(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _leaky_relu(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     if 0.0 < node.slope <= 1.0:
         to.computed(f"x > 0 ? x : x * {number(node.slope)}", writes[0], x=reads[0])
 
 
-def _elu(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _elu(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     a, b = number(node.scale), number(node.scale * node.alpha)
     text = f"e = expm1(x > 0 ? 0.0 : x); (x > 0 ? x : 0.0) * {a} + e * {b}"
     to.computed(text, writes[0], x=reads[0])
 
 
-def _add_all(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _add_all(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     total = reads[0]
     if len(reads) == 1:
         _view(to, node, reads, writes)
@@ -65,7 +63,7 @@ def _add_all(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
         total = write
 
 
-def _matmul(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _matmul(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     x, y = map(to.shape, reads)
     if len(y) > 2 <= len(x):
         to.call(numpy.matmul, reads, writes)
@@ -74,7 +72,7 @@ def _matmul(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
         _product(to, reads, writes, (swapped and node.transpose_x, swapped and node.transpose_y))
 
 
-def _product(to: Lowering, reads: Names, writes: Names, transposed: tuple[bool, bool]) -> None:
+def _product(to: Draft, reads: Names, writes: Names, transposed: tuple[bool, bool]) -> None:
     """x y, the leading axes of x flattened; matrices are transposed as views.
 
     A matrix with fewer rows than columns is computed as (y' x')': BLAS is up to a fifth quicker
@@ -118,7 +116,7 @@ def free_matrices(operators: Sequence[Operator], outputs: Collection[str]) -> se
     return {name for operator in operators for name in operator.output_names} - bound
 
 
-def _linear(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _linear(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     if len(to.shape(reads[0])) >= 2:
         y = writes[0] if len(reads) == 2 else to.fresh(to.shape(writes[0]), writes[0])
         to.columns |= {y} if writes[0] in to.columns else set()
@@ -127,7 +125,7 @@ def _linear(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
             to.call(FORMULAS[functions.Add], (y, reads[2]), writes)
 
 
-def _view(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _view(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     (read,), (write,) = reads, writes
     shape = to.shape(write)
     if type(node) is functions.PermuteDims:
@@ -138,7 +136,7 @@ def _view(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
         to.reshaped(read, shape, write)
 
 
-def _parts(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _parts(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     ends = (0, *getattr(node, "indices", ()), to.shape(reads[0])[node.axis])
     for i, name in enumerate(writes):
         part = slice(ends[i], ends[i + 1]) if type(node) is functions.Split else i
@@ -146,7 +144,7 @@ def _parts(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
             to.view(itemgetter((*(slice(None),) * node.axis, part, ...)), reads[0], name)
 
 
-def _reduce(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _reduce(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     """Sum, largest element and mean; a shape without the axes is a view."""
     (x,), (y,), shape = reads, writes, to.shape(reads[0])
     axes = node.axes_of(shape) if type(node) is functions.SumTo else node.axes
@@ -165,12 +163,12 @@ def _reduce(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
         to.reshaped(wide, to.shape(y), y)
 
 
-def _mean(to: Lowering, axes: tuple[int, ...], x: str, write: str = "") -> str:
+def _mean(to: Draft, axes: tuple[int, ...], x: str, write: str = "") -> str:
     n = math.prod(to.shape(x)[axis] for axis in axes)
     return to.computed(f"s / {number(n)}", write, s=to.reduced("sum", axes, x))
 
 
-def _add_at(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _add_at(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     """y = 0, then each row of x is added to the row of y with its index."""
     x, indices = reads
     count, *others = to.shape(x)
@@ -190,20 +188,20 @@ def _places(length: int, indices: Any, out: Any) -> None:
 # --- rows ----------------------------------------------------------------------------------------
 
 
-def _softmax(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _softmax(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     """e = e^(x - max), y = e / sum of e; 0 where every x is -inf."""
     _, e, total = _exponentials(to, reads[0], node.axis)
     to.computed("e / (s == 0 ? 1.0 : s)", writes[0], e=e, s=total)
 
 
-def _log_softmax(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _log_softmax(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     """y = x - max - log of the sum of e^(x - max)."""
     m, _, total = _exponentials(to, reads[0], node.axis)
     log = to.computed("log(s)", s=total)
     to.computed("y = x - m - l; y > 0 ? 0.0 : y", writes[0], x=reads[0], m=m, l=log)
 
 
-def _exponentials(to: Lowering, x: str, axis: int) -> tuple[str, str, str]:
+def _exponentials(to: Draft, x: str, axis: int) -> tuple[str, str, str]:
     """m = max, e = e^(x - m) and the sum of e, along an axis.
 
     Below the normal numbers e is 0. So x is kept above: there ``exp`` takes many times as long.
@@ -216,7 +214,7 @@ def _exponentials(to: Lowering, x: str, axis: int) -> tuple[str, str, str]:
     return m, e, to.reduced("sum", axes, e)
 
 
-def _column(to: Lowering, node: Any, x: str, labels: str) -> str | None:
+def _column(to: Draft, node: Any, x: str, labels: str) -> str | None:
     """The labels of the rows of x as a column; None without a rule."""
     shape, kind = to.shape(x), to.forms[labels][1]
     is_usual = not node.smoothing and node.reduction in ("mean", "sum") and len(shape) == 2
@@ -227,14 +225,14 @@ def _column(to: Lowering, node: Any, x: str, labels: str) -> str | None:
     return to.reshaped(labels, (shape[0], 1))
 
 
-def _classes(to: Lowering, labels: str, n: int) -> str:
+def _classes(to: Draft, labels: str, n: int) -> str:
     """The constant row 0, 1, ... n - 1, in the dtype of labels."""
     name = to.fresh((1, n), labels)
     to.constants[name] = numpy.arange(n, dtype=to.forms[labels][1]).reshape(1, n)
     return name
 
 
-def _per_label(to: Lowering, node: Any, total: str, column: str) -> str:
+def _per_label(to: Draft, node: Any, total: str, column: str) -> str:
     """A total, or for the mean a total divided by the number of counted labels."""
     if node.reduction == "sum":
         return total
@@ -251,7 +249,7 @@ def check_labels(n: int, ignored: int, labels: Any, out: Any) -> None:
         loss.check_labels("softmax_cross_entropy", "x", labels, n, ignored)
 
 
-def _cross_entropy(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _cross_entropy(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     """log_p = log_softmax(x), loss_i = -log_p[label_i]; the sum, or the mean."""
     x, (y, log_p) = reads[0], writes
     is_usual = len(reads) == 2 and y != EMPTY and to.one_dtype(x, y, log_p)
@@ -269,7 +267,7 @@ def _cross_entropy(to: Lowering, node: Any, reads: Names, writes: Names) -> None
     to.reshaped(_per_label(to, node, total, column), (), y)
 
 
-def _cross_entropy_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _cross_entropy_grad(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     """gx = g / m (e^log_p - 1 at the label), 0 in a row whose label is ignored."""
     log_p, g = reads[:2]
     is_usual = len(reads) == 3 and not to.shape(g) and to.one_dtype(log_p, g, *writes)
@@ -283,7 +281,7 @@ def _cross_entropy_grad(to: Lowering, node: Any, reads: Names, writes: Names) ->
     to.computed(text, writes[0], l=log_p, y=column, s=g, c=classes)
 
 
-def _standardize(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _standardize(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     """m = mean x, d = x - m, r = 1 / sqrt(mean of d^2 + eps), y = d r."""
     if EMPTY in writes:
         return
@@ -297,7 +295,7 @@ def _standardize(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
     to.computed("d * r", y, d=d, r=r)
 
 
-def _standardize_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _standardize_grad(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     """gx = r (g - mean g - y mean(g y))."""
     g, y, r = reads
     if to.shape(g) != to.shape(y):
@@ -313,7 +311,7 @@ def _standardize_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> N
 _PLACES, _BEST = "abcd", "zyxw"
 
 
-def _max_pool(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _max_pool(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     """The largest of the places of a window, each a view of x, and the number of its place."""
     (x,), (y, winners), windows = reads, writes, node.windows
     count = math.prod(windows.size)
@@ -338,7 +336,7 @@ def _max_pool(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
     to.computed("; ".join([*parts[:-1], place]), winners, **places)
 
 
-def _max_pool_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _max_pool_grad(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     """gx = gy at the place of the winner, else 0, for windows that tile the image."""
     (gy, winners), (gx,), (size, stride, padding, dilation) = reads, writes, node.windows
     n, c, rows, columns = to.shape(gy)
@@ -359,7 +357,7 @@ def _max_pool_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> None
 # --- updates: in the order of tinynode.nn.updates, so NumPy and C round alike --------------------
 
 
-def _update(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _update(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     arrays, numbers = reads[: len(writes) + 1], reads[len(writes) + 1 :]
     is_usual = all(getattr(node, "betas", ())) and not any(map(to.shape, numbers))
     if is_usual and to.one_dtype(*arrays, *writes):
@@ -367,7 +365,7 @@ def _update(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
         UPDATES[type(node)](to, node, reads, writes)
 
 
-def _adam(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _adam(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     """m' = b1 (m + c1 g), v' = b2 (v + c2 g g), p' = p - m' / (sqrt(v') + eps) rate."""
     (p, g, m, v, lr, count), (new, new_m, new_v), (b1, b2) = reads, writes, node.betas
     root = f"sqrt(1.0 - pow({number(b2)}, n))"
@@ -382,18 +380,18 @@ def _adam(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
     to.computed(text, new, **operands, a=rate)
 
 
-def _sgd(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _sgd(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     p, g, lr = reads
     to.computed("p - g * a", writes[0], p=p, g=g, a=lr)
 
 
-def _momentum(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+def _momentum(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     (p, g, v, lr, momentum), (new, new_v) = reads, writes
     to.computed("v * b + g", new_v, v=v, g=g, b=momentum)
     to.computed("p - v * a", new, p=p, v=new_v, a=lr)
 
 
-Rule: TypeAlias = Callable[["Lowering", Any, Names, Names], None]
+Rule: TypeAlias = Callable[[Draft, Any, Names, Names], None]
 UPDATES: dict[type, Rule] = {AdamUpdate: _adam, SGDUpdate: _sgd, MomentumUpdate: _momentum}
 INTEGERS = {numpy.dtype("int64"), numpy.dtype("int32")}
 """The dtypes of labels."""
