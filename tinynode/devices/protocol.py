@@ -50,7 +50,7 @@ class Backend(Protocol):
     capabilities: frozenset[str]
     """Facts about the library. ``"gpu"`` selects ``forward_gpu``, else ``forward_cpu`` is used.
     ``"cpu"`` lets functions cut work into pieces that fit the cache. ``"float64"``: the library
-    has float64."""
+    has float64. ``"shapes"``: the arrays have no values."""
 
     def devices(self) -> tuple[str, ...]:
         """The indices of the devices on this machine; the first one is the default."""
