@@ -15,6 +15,8 @@ import math
 from collections import Counter
 from typing import TypeAlias
 
+import numpy
+
 from tinynode import functions
 from tinynode.functions import convolution
 from tinynode.net.operator import EMPTY, Operator

@@ -14,6 +14,7 @@ from typing import Any, Never
 import numpy
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from tinynode.devices import get_backend
 from tinynode.errors import NoValuesError
 
 CURE = (
@@ -77,9 +78,7 @@ class ShapeArray(NDArrayOperatorsMixin):  # type: ignore[misc,unused-ignore]
         return f"ShapeArray({self.shape}, {self.dtype})"
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        from tinynode_shapes import namespace  # the namespace is made of functions of arrays
-
-        return namespace()
+        return get_backend("shapes").namespace()
 
     # --- functions of NumPy ------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ def test_the_state_of_a_gradient_has_few_words_and_an_explanation() -> None:
     assert "y.backward(retain_grad=True) keeps this" in text_of(columns(y)[1])
     y.backward()
     assert state(x) == "gradient: kept"
-    assert "Each backward that reaches it adds to it." in text_of(columns(x)[1])
+    assert "Each backward pass that reaches it adds to it." in text_of(columns(x)[1])
     x.array = numpy.ones(3)
     assert state(x) == "gradient: kept, shape (2,)"
     whole = variable([1, 2])
