@@ -64,13 +64,21 @@ class FunctionNode(HookOwner):
         rank: the largest rank of the inputs.
         stack: the lines of user code that called the function, in debug mode; else None.
         lazy_grad_sum: ``config.lazy_grad_sum`` at the time of ``apply``.
-        is_elementwise: True if all outputs have the same shape.
+        is_elementwise: True if each element of an output is computed, by one formula, from one
+            element of each input after broadcasting. So all outputs have one shape.
         is_broadcasting: True for two inputs, if the only check is that the shapes broadcast.
         is_polynomial: True if the outputs are polynomials of the floating inputs.
         complex_rule: "" refuses complex arrays; "conjugate" retains their conjugates; "own" not.
         is_complex: True if an input or output is complex.
         output_device: the device of the outputs, if different from the device of the inputs.
         backward_takes_arrays: True in a class with a ``backward`` for Variables and for arrays.
+        guard: the sentences of an error: why the function makes NaN or inf, and how a program avoids that.
+        input_names: the names of the inputs in messages; a class may leave out the last inputs.
+        type_hint: a sentence for an error of ``check_type_forward``: what to try.
+        is_random: True if each run draws other outputs.
+        is_collective: True if all processes of a communicator must run the function.
+        crosses_vmap: True if the function takes an array with examples of vmap as a whole.
+        runs_backward: True if ``backward`` runs a backward pass of its own.
     """
 
     inputs: tuple[VariableNode, ...] | None = None
@@ -84,6 +92,13 @@ class FunctionNode(HookOwner):
     complex_rule: str = ""
     is_complex: bool = False
     backward_takes_arrays: bool = False
+    guard: str = ""
+    input_names: tuple[str, ...] = ()
+    type_hint: str = ""
+    is_random: bool = False
+    is_collective: bool = False
+    crosses_vmap: bool = False
+    runs_backward: bool = False
     output_device: Device | None = None
     retained_checksums: tuple[tuple[str, Array, int], ...] = ()
 
@@ -179,7 +194,8 @@ class FunctionNode(HookOwner):
     ) -> tuple[Variable, ...]:
         """The outputs as Variables; a floating one requires a gradient if an input does."""
         self._applied = True
-        if self.is_elementwise and len({y.shape for y in results if y is not None}) > 1:
+        has_promise = self.is_elementwise and len(results) > 1
+        if has_promise and len({y.shape for y in results if y is not None}) > 1:
             raise messages.several_shapes(self, results)
         return tuple([wrap_array(y, device, requires_grad, creator) for y in results])
 

@@ -66,6 +66,8 @@ __all__ = [
 class ReLU(FunctionNode):
     """y = max(x, 0).   x: (s) -> y: (s).   dL/dx = dL/dy where x > 0, else 0 (so 0 at the kink)"""
 
+    is_elementwise = True
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_outputs((0,))
@@ -83,6 +85,8 @@ class ReLUGrad(FunctionNode):
 
     y: (s), gy: (s) -> gx: (s).   dL/dy = 0   dL/dgy = dL/dgx where y > 0, else 0
     """
+
+    is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         y, gy = inputs
@@ -196,6 +200,8 @@ def softmax(x: Any, axis: int = -1, **unknown: Never) -> Variable:
 class LogSigmoid(FunctionNode):
     """y = -ln(1 + e^-x).   x: (s) -> y: (s).   dL/dx = dL/dy * sigmoid(-x)"""
 
+    is_elementwise = True
+
     def forward(self, inputs: Arrays) -> Arrays:
         self.retain_inputs((0,))
         return (in_blocks(_log_sigmoid, *inputs),)
@@ -235,6 +241,8 @@ def softplus(x: Any, beta: float = 1.0) -> Variable:
 class SiLU(FunctionNode):
     """y = x s, with s = sigmoid(x).   x: (s) -> y: (s).   dL/dx = dL/dy * s (1 + x (1 - s))"""
 
+    is_elementwise = True
+
     def forward(self, inputs: Arrays) -> Arrays:
         self.retain_inputs((0,))
         return (in_blocks(_silu, *inputs),)
@@ -251,6 +259,8 @@ class SiLUGrad(FunctionNode):
     x: (s), gy: (s) -> gx: (s).   With h = dL/dgx:   dL/dgy = the same function of h
     dL/dx = h gy s (1 - s) (2 + x (1 - 2 s))
     """
+
+    is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         self.retain_inputs((0, 1))
@@ -300,6 +310,8 @@ class LeakyReLU(FunctionNode):
     x: (s) -> y: (s).   dL/dx = dL/dy where x > 0, else slope * dL/dy (so also at 0)
     """
 
+    is_elementwise = True
+
     def __init__(self, slope: float) -> None:
         self.slope = slope
 
@@ -323,6 +335,8 @@ class LeakyReLUGrad(FunctionNode):
 
     x: (s), gy: (s) -> gx: (s).   dL/dx = 0   dL/dgy = the same function of dL/dgx
     """
+
+    is_elementwise = True
 
     def __init__(self, slope: float) -> None:
         self.slope = slope
@@ -361,6 +375,8 @@ class ELU(FunctionNode):
     x: (s) -> y: (s).   dL/dx = dL/dy * scale where x > 0, else dL/dy * scale * alpha * e^x
     """
 
+    is_elementwise = True
+
     def __init__(self, alpha: float, scale: float) -> None:
         self.alpha = alpha
         self.scale = scale
@@ -385,6 +401,8 @@ class ELUGrad(FunctionNode):
     x: (s), gy: (s) -> gx: (s).   With h = dL/dgx:   dL/dgy = the same function of h
     dL/dx = 0 where x > 0, else h * gy * scale * alpha * e^x
     """
+
+    is_elementwise = True
 
     def __init__(self, alpha: float, scale: float) -> None:
         self.alpha = alpha
@@ -439,6 +457,8 @@ class GELU(FunctionNode):
     x: (s) -> y: (s).   dL/dx = dL/dy * (P(x) + x p(x)), with p(x) = e^(-x^2/2) / sqrt(2 pi)
     """
 
+    is_elementwise = True
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
@@ -476,6 +496,8 @@ class GELUGrad(FunctionNode):
     dL/dgy = h * (P(x) + x p(x))
     """
 
+    is_elementwise = True
+
     def forward(self, inputs: Arrays) -> Arrays:
         x, gy = inputs
         self.retain_inputs((0, 1))
@@ -497,6 +519,8 @@ class TanhGELU(FunctionNode):
 
     x: (s) -> y: (s).   dL/dx = dL/dy * (1 + t + x (1 - t^2) c (1 + 3 a x^2)) / 2
     """
+
+    is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -560,6 +584,8 @@ class TanhGELUGrad(FunctionNode):
     With h = dL/dgx:   dL/dgy = h * d   dL/dx = h * gy * (1 - t^2) * (u + 3 a c x^2 - x t u^2)
     """
 
+    is_elementwise = True
+
     def forward(self, inputs: Arrays) -> Arrays:
         x, gy = inputs
         self.retain_inputs((0, 1))
@@ -607,6 +633,8 @@ class HardSiLU(FunctionNode):
     x: (s) -> y: (s).   dL/dx = dL/dy * (s + x / 6) where |x| < 3, else dL/dy * s
     """
 
+    is_elementwise = True
+
     def forward(self, inputs: Arrays) -> Arrays:
         self.retain_inputs((0,))
         return (in_blocks(_hard_silu, *inputs),)
@@ -644,6 +672,8 @@ class HardSiLUGrad(FunctionNode):
     x: (s), gy: (s) -> gx: (s).   With h = dL/dgx:   dL/dgy = the same function of h
     dL/dx = h * gy / 3 where |x| < 3, else 0
     """
+
+    is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         self.retain_inputs((0, 1))

@@ -16,6 +16,7 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, all_true, namespace_of
 from tinynode.errors import snake_case
+from tinynode.functions import guards
 from tinynode.functions.operands import as_operand, as_operand_list, as_operands
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import unbroadcast
@@ -65,6 +66,7 @@ __all__ = [
 class BroadcastingNode(FunctionNode):
     """Base of elementwise functions of two inputs; the shapes must broadcast."""
 
+    is_elementwise = True
     is_broadcasting = True
     input_names = ("x", "y")
     type_hint = "reshape or index (x[:, None]) so that the axes line up from the right."
@@ -111,6 +113,7 @@ class Add(BroadcastingNode):
     With g = dL/dz:   dL/dx = sum_to(g, s)   dL/dy = sum_to(g, t)
     """
 
+    guard = guards.SUM
     complex_rule = "conjugate"
     is_polynomial = True
 
@@ -136,6 +139,7 @@ class AddAll(FunctionNode):
     x_i: (s) -> z: (s).   dL/dx_i = dL/dz
     """
 
+    is_elementwise = True
     complex_rule = "conjugate"
     is_polynomial = True
     type_hint = "bring the inputs to one shape with broadcast_to, or use +."
@@ -174,6 +178,7 @@ class Subtract(BroadcastingNode):
     With g = dL/dz:   dL/dx = sum_to(g, s)   dL/dy = -sum_to(g, t)
     """
 
+    guard = guards.SUM
     complex_rule = "conjugate"
     is_polynomial = True
 
@@ -201,6 +206,7 @@ class Multiply(BroadcastingNode):
     With g = dL/dz:   dL/dx = sum_to(g * y, s)   dL/dy = sum_to(g * x, t)
     """
 
+    guard = guards.PRODUCT
     complex_rule = "conjugate"
     is_polynomial = True
     is_masked = False  # True before a mask: see masking.py
@@ -295,6 +301,7 @@ class Divide(BroadcastingNode):
     With g = dL/dz:   dL/dx = sum_to(g / y, s)   dL/dy = -sum_to(g * z / y, t)
     """
 
+    guard = guards.DIVISION
     complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -398,6 +405,7 @@ def fmod(x1: Any, x2: Any) -> Variable:
 class Negative(FunctionNode):
     """y = -x.   x: (s) -> y: (s).   dL/dx = -dL/dy"""
 
+    is_elementwise = True
     complex_rule = "conjugate"
     is_polynomial = True
 
@@ -418,6 +426,7 @@ def negative(x: Any) -> Variable:
 class Positive(FunctionNode):
     """y = +x: the same values in a new array.   x: (s) -> y: (s).   dL/dx = dL/dy"""
 
+    is_elementwise = True
     complex_rule = "conjugate"
     is_polynomial = True
 
@@ -440,6 +449,7 @@ class Abs(FunctionNode):
     For complex x, sign(x) is x / |x|, and 0 at 0.
     """
 
+    is_elementwise = True
     complex_rule = "own"
     is_masked = False
 
@@ -464,6 +474,8 @@ def abs(x: Any) -> Variable:
 
 class Sign(FunctionNode):
     """y = sign(x): -1, 0 or 1 as x is below, at or above 0.   x: (s) -> y: (s). No gradient."""
+
+    is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -510,6 +522,8 @@ def copysign(x1: Any, x2: Any) -> Variable:
 class Floor(FunctionNode):
     """y = the largest integer not above x.   x: (s) -> y: (s). No gradient."""
 
+    is_elementwise = True
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         return (namespace_of(x).floor(x),)
@@ -522,6 +536,8 @@ def floor(x: Any) -> Variable:
 
 class Ceil(FunctionNode):
     """y = the smallest integer not below x.   x: (s) -> y: (s). No gradient."""
+
+    is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -536,6 +552,8 @@ def ceil(x: Any) -> Variable:
 class Round(FunctionNode):
     """y = the integer nearest to x, the even integer at ties.   x: (s) -> y: (s). No gradient."""
 
+    is_elementwise = True
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         return (namespace_of(x).round(x),)
@@ -548,6 +566,8 @@ def round(x: Any) -> Variable:
 
 class Trunc(FunctionNode):
     """y = x without the fraction.   x: (s) -> y: (s). No gradient."""
+
+    is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

@@ -185,6 +185,8 @@ class BitwiseInvert(FunctionNode):
     x: (s), integer or bool -> y: (s). No gradient.
     """
 
+    is_elementwise = True
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         return (namespace_of(x).bitwise_invert(x),)
@@ -253,6 +255,8 @@ def logical_xor(x1: Any, x2: Any) -> Variable:
 
 class LogicalNot(FunctionNode):
     """y = not x.   x: (s), bool -> y: (s), bool. No gradient."""
+
+    is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

@@ -134,6 +134,8 @@ def greater_equal(x: Any, y: Any) -> Variable:
 class IsFinite(FunctionNode):
     """y = x is neither infinite nor NaN.   x: (s) -> y: (s), bool. No gradient."""
 
+    is_elementwise = True
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         return (namespace_of(x).isfinite(x),)
@@ -146,6 +148,8 @@ def isfinite(x: Any) -> Variable:
 
 class IsInf(FunctionNode):
     """y = x is infinite, of either sign.   x: (s) -> y: (s), bool. No gradient."""
+
+    is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -160,6 +164,8 @@ def isinf(x: Any) -> Variable:
 class IsNaN(FunctionNode):
     """y = x is NaN.   x: (s) -> y: (s), bool. No gradient."""
 
+    is_elementwise = True
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         return (namespace_of(x).isnan(x),)
@@ -172,6 +178,8 @@ def isnan(x: Any) -> Variable:
 
 class SignBit(FunctionNode):
     """y = x has a minus sign, for -0.0 too.   x: (s) -> y: (s), bool. No gradient."""
+
+    is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -245,6 +253,8 @@ class ExtremeGrad(FunctionNode):
     dL/dg is the same function of dL/dgx; dL/dx, dL/dy and dL/dz are 0
     """
 
+    is_elementwise = True
+
     def forward(self, inputs: Arrays) -> Arrays:
         x, y, z, g = inputs
         xp = namespace_of(z)
@@ -263,6 +273,8 @@ class Clip(FunctionNode):
 
     x: (s) -> y: (s).   dL/dx = dL/dy where low <= x <= high, else 0
     """
+
+    is_elementwise = True
 
     def __init__(self, low: float | None, high: float | None) -> None:
         self.low = low
@@ -287,6 +299,8 @@ class ClipGrad(FunctionNode):
 
     x: (s), gy: (s) -> gx: (s).   dL/dx = 0   dL/dgy = dL/dgx where low <= x <= high, else 0
     """
+
+    is_elementwise = True
 
     def __init__(self, low: float | None, high: float | None) -> None:
         self.low = low

@@ -22,6 +22,7 @@ __all__ = ["Conj", "Imag", "Real", "conj", "imag", "real"]
 class Real(FunctionNode):
     """y = the real part of x.   x: (s), complex -> y: (s), real.   dL/dx = dL/dy + 0 i"""
 
+    is_elementwise = True
     complex_rule = "own"
     is_polynomial = True
 
@@ -43,6 +44,7 @@ def real(x: Any) -> Variable:
 class Imag(FunctionNode):
     """y = the imaginary part of x.   x: (s) -> y: (s), real.   dL/dx = i dL/dy, 0 for a real x"""
 
+    is_elementwise = True
     complex_rule = "own"
     is_polynomial = True
 
@@ -65,6 +67,7 @@ def imag(x: Any) -> Variable:
 class Conj(FunctionNode):
     """y = Re x - i Im x.   x: (s), complex -> y: (s), complex.   dL/dx = conj(dL/dy)"""
 
+    is_elementwise = True
     complex_rule = "own"
     is_polynomial = True
 

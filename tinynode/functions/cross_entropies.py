@@ -413,6 +413,8 @@ class BinaryLabels(FunctionNode):
     t: (s), integer -> y: (s). No gradient. As a function, a net checks the labels of each run.
     """
 
+    is_elementwise = True
+
     def __init__(self, ignore_label: int) -> None:
         self.ignore_label = ignore_label
 

@@ -21,6 +21,7 @@ from tinynode.devices import (
     to_host,
 )
 from tinynode.errors import OperandError, dtype_name
+from tinynode.functions import guards
 from tinynode.functions.operands import as_operand, input_nodes, unchanged
 
 __all__ = ["AsType", "Copy", "Identity", "ToDevice", "astype", "copy", "identity", "to_device"]
@@ -32,6 +33,7 @@ class Identity(FunctionNode):
     x: (s) -> y: (s).   dL/dx = dL/dy
     """
 
+    is_elementwise = True
     complex_rule = "conjugate"
     is_polynomial = True
 
@@ -53,6 +55,7 @@ class Copy(FunctionNode):
     x: (s) -> y: (s).   dL/dx = dL/dy
     """
 
+    is_elementwise = True
     complex_rule = "conjugate"
     is_polynomial = True
 
@@ -76,6 +79,8 @@ class AsType(FunctionNode):
     real inputs are casts of complex gradients: their real parts.
     """
 
+    is_elementwise = True
+    guard = guards.NARROW
     complex_rule = "conjugate"
     is_polynomial = True
 
@@ -136,6 +141,7 @@ class ToDevice(FunctionNode):
     x: (s) on ``source`` -> y: (s) on ``target``.   dL/dx = dL/dy, moved back to ``source``
     """
 
+    is_elementwise = True
     complex_rule = "conjugate"
 
     def __init__(self, source: Device, target: Device) -> None:

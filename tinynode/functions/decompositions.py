@@ -17,6 +17,7 @@ from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, is_float16, namespace_of
 from tinynode.errors import OperandError, dtype_name
+from tinynode.functions import guards
 from tinynode.functions.operands import as_operand
 from tinynode.functions.products import matmul, matrix_transpose
 from tinynode.functions.shapes import expand_dims
@@ -109,6 +110,8 @@ class Eigh(SquareMatrixNode):
     eigenvalues are equal and dL/dV is given
     """
 
+    guard = guards.EQUAL_VALUES
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_outputs((0, 1))
@@ -166,6 +169,7 @@ class Svd(FunctionNode):
     singular values are equal, or a singular value is 0, and dL/dU or dL/dV is given
     """
 
+    guard = guards.EQUAL_VALUES
     input_names = ("x",)
     type_hint = "x is (..., n, m), floating."
 

@@ -19,6 +19,7 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, backend_of, is_integer, namespace_of, put
 from tinynode.errors import OperandError, dtype_name
+from tinynode.functions import guards
 from tinynode.functions.arithmetic import (
     BroadcastingNode,
     product_before_mask,
@@ -65,6 +66,8 @@ __all__ = [
 class Exp(FunctionNode):
     """y = e^x.   x: (s) -> y: (s).   dL/dx = dL/dy * y"""
 
+    is_elementwise = True
+    guard = guards.EXP.format("exp")
     complex_rule = "conjugate"
     is_masked = False
 
@@ -87,6 +90,8 @@ def exp(x: Any) -> Variable:
 class Expm1(FunctionNode):
     """y = e^x - 1.   x: (s) -> y: (s).   dL/dx = dL/dy * (y + 1)"""
 
+    is_elementwise = True
+    guard = guards.EXP.format("expm1")
     complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -108,6 +113,8 @@ def expm1(x: Any) -> Variable:
 class Log(FunctionNode):
     """y = ln x.   x: (s) -> y: (s).   dL/dx = dL/dy / x, and 0 where dL/dy = 0 and x = 0"""
 
+    is_elementwise = True
+    guard = guards.LOG.format("log")
     complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -129,6 +136,8 @@ def log(x: Any) -> Variable:
 class Log1p(FunctionNode):
     """y = ln(1 + x).   x: (s) -> y: (s).   dL/dx = dL/dy / (1 + x)"""
 
+    is_elementwise = True
+    guard = guards.LOG1P
     complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -150,6 +159,8 @@ def log1p(x: Any) -> Variable:
 class Log2(FunctionNode):
     """y = the logarithm of x to base 2.   x: (s) -> y: (s).   dL/dx = dL/dy / (x ln 2)"""
 
+    is_elementwise = True
+    guard = guards.LOG.format("log2")
     complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -171,6 +182,8 @@ def log2(x: Any) -> Variable:
 class Log10(FunctionNode):
     """y = the logarithm of x to base 10.   x: (s) -> y: (s).   dL/dx = dL/dy / (x ln 10)"""
 
+    is_elementwise = True
+    guard = guards.LOG.format("log10")
     complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -192,6 +205,8 @@ def log10(x: Any) -> Variable:
 class Sqrt(FunctionNode):
     """y = sqrt(x).   x: (s) -> y: (s).   dL/dx = dL/dy / (2 y), and 0 where dL/dy = 0 and y = 0"""
 
+    is_elementwise = True
+    guard = guards.SQRT
     complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -222,6 +237,8 @@ def rsqrt(x: Any) -> Variable:
 class Square(FunctionNode):
     """y = x^2.   x: (s) -> y: (s).   dL/dx = dL/dy * 2 x"""
 
+    is_elementwise = True
+    guard = guards.SQUARE
     complex_rule = "conjugate"
     is_masked = False
 
@@ -244,6 +261,8 @@ def square(x: Any) -> Variable:
 class Reciprocal(FunctionNode):
     """y = 1 / x.   x: (s) -> y: (s).   dL/dx = -dL/dy * y^2"""
 
+    is_elementwise = True
+    guard = guards.DIVISION
     complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -274,6 +293,7 @@ class Pow(BroadcastingNode):
     ln x counts as 0 at x = 0
     """
 
+    guard = guards.POWER
     complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -304,6 +324,8 @@ class PowConstant(FunctionNode):
     x: (s) -> y: (s).   dL/dx = dL/dy * c * x^(c-1)
     """
 
+    is_elementwise = True
+    guard = guards.POWER
     complex_rule = "conjugate"
     is_masked = False
 
@@ -375,6 +397,8 @@ def in_blocks(function: Callable[..., Array], *arrays: Array) -> Array:
 
 class Sigmoid(FunctionNode):
     """y = 1 / (1 + e^-x).   x: (s) -> y: (s).   dL/dx = dL/dy * y * (1 - y)"""
+
+    is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         self.retain_outputs((0,))
@@ -518,6 +542,8 @@ class Erf(FunctionNode):
 
     x: (s) -> y: (s).   dL/dx = dL/dy * 2 / sqrt(pi) * e^(-x^2)
     """
+
+    is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

@@ -22,6 +22,7 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, any_true, namespace_of, without_hidden_axes
 from tinynode.errors import OperandError, describe
+from tinynode.functions import guards
 from tinynode.functions.arithmetic import abs, multiply, zero_safe_multiply
 from tinynode.functions.comparison import equal, not_equal
 from tinynode.functions.data_types import astype, narrowed, widened
@@ -95,6 +96,8 @@ __all__ = [
 class Inv(SquareMatrixNode):
     """Y = X^-1.   X: (..., n, n) -> Y: (..., n, n).   dL/dX = -Y^T dL/dY Y^T"""
 
+    guard = guards.SINGULAR
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_outputs((0,))
@@ -124,6 +127,7 @@ class Solve(FunctionNode):
     dL/dB = A^-T dL/dX   dL/dA = -dL/dB X^T, each summed to the input's shape
     """
 
+    guard = guards.SINGULAR
     input_names = ("x1", "x2")
     type_hint = "x1 is (..., n, n) and x2 (..., n, m) or (n), both floating and of one dtype."
 
@@ -180,6 +184,7 @@ class Det(SquareMatrixNode):
     without the element's row and column: for matrices up to 32 rows.
     """
 
+    guard = guards.SINGULAR
     needs_values = True
     """Backward asks for zeros of y, so a recording cannot work from shapes."""
 
@@ -236,6 +241,8 @@ class SlogDet(SquareMatrixNode):
     X: (..., n, n) -> sign: (...), l: (...).   dL/dX = dL/dl * X^-T; the sign has no gradient
     """
 
+    guard = guards.SINGULAR
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
@@ -267,6 +274,8 @@ class Cholesky(SquareMatrixNode):
     With P = the lower triangle of L^T dL/dL, the diagonal halved:   dL/dX = the symmetric part of
     L^-T P L^-1
     """
+
+    guard = guards.SINGULAR
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -306,6 +315,7 @@ class Pinv(FunctionNode):
     dL/dX = -Y^T G Y^T + (1 - X Y) G^T Y Y^T + Y^T Y G^T (1 - Y X)
     """
 
+    guard = guards.SINGULAR
     input_names = ("x",)
     type_hint = "x is (..., n, m), floating."
 
@@ -368,6 +378,7 @@ class Qr(FunctionNode):
     dL/dX = (dL/dQ + Q S) R^-T; needs an invertible R
     """
 
+    guard = guards.SINGULAR
     input_names = ("x",)
     type_hint = "x is (..., n, m), floating."
 
@@ -547,6 +558,8 @@ class SafeSqrt(FunctionNode):
     x: (s), not negative -> y: (s).   dL/dx = dL/dy / (2 y), and 0 where y = 0
     """
 
+    is_elementwise = True
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_outputs((0,))
@@ -560,6 +573,8 @@ class SafeSqrt(FunctionNode):
 
 class SafeReciprocal(FunctionNode):
     """y = 1 / x, and 0 where x = 0.   x: (s) -> y: (s).   dL/dx = -dL/dy * y^2"""
+
+    is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

@@ -113,6 +113,8 @@ class Huber(FunctionNode):
     d: (s) -> y: (s).   dL/dd = dL/dy * (d held between -delta and delta)
     """
 
+    is_elementwise = True
+
     def __init__(self, delta: float) -> None:
         self.delta = delta
 

@@ -9,6 +9,7 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, any_true, is_float16, is_integer, namespace_of
 from tinynode.errors import OperandError, describe, unknown_keywords
+from tinynode.functions import guards
 from tinynode.functions.activation import softmax
 from tinynode.functions.comparison import not_equal
 from tinynode.functions.data_types import narrowed, widened
@@ -43,6 +44,7 @@ class Linear(FunctionNode):
     dL/dx = g W   dL/dW = g^T x   dL/db = sum of the rows of g
     """
 
+    guard = guards.PRODUCT
     is_polynomial = True
     input_names = ("x", "w", "b")
     type_hint = (
@@ -182,6 +184,8 @@ class CheckedRows(FunctionNode):
 
     x: (s), integer -> y: (s). No gradient.
     """
+
+    is_elementwise = True
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape

@@ -14,6 +14,7 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of, narrowed_array, widened_array
 from tinynode.errors import OperandError, describe
+from tinynode.functions import guards
 from tinynode.functions.arithmetic import BroadcastingNode, multiply
 from tinynode.functions.complex_numbers import conj
 from tinynode.functions.indexing import get_item
@@ -56,6 +57,7 @@ class MatMul(FunctionNode):
     With g = dL/dz:   dL/dx = sum_to(g @ y^T, shape of x)   dL/dy = sum_to(x^T @ g, shape of y)
     """
 
+    guard = guards.PRODUCT
     complex_rule = "conjugate"
     is_polynomial = True
     input_names = ("x", "y")
@@ -91,6 +93,7 @@ class MatMulOfTransposed(FunctionNode):
     With g = dL/dz:   dL/dx' = g y'^T   dL/dy' = x'^T g, each transposed for x^T and y^T
     """
 
+    guard = guards.PRODUCT
     complex_rule = "conjugate"
     is_polynomial = True
     input_names = ("x", "y")
@@ -246,6 +249,7 @@ class VecDot(BroadcastingNode):
     With g = dL/dz, the axis put back:   dL/dx = sum_to(conj(g) y, s)   dL/dy = sum_to(g x, t)
     """
 
+    is_elementwise = False
     complex_rule = "own"
     is_polynomial = True
 
@@ -306,6 +310,7 @@ class Cross(BroadcastingNode):
     With g = dL/dz:   dL/dx = sum_to(cross(y, g), s)   dL/dy = sum_to(cross(g, x), t)
     """
 
+    is_elementwise = False
     complex_rule = "conjugate"
     is_polynomial = True
     input_names = ("x1", "x2")

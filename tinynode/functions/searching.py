@@ -47,6 +47,7 @@ class Where(FunctionNode):
     With g = dL/dz:   dL/dx = sum_to(g where c else 0, s)   dL/dy = sum_to(0 where c else g, t)
     """
 
+    is_elementwise = True
     complex_rule = "conjugate"
     input_names = ("condition", "x", "y")
     type_hint = "reshape or index so that the axes line up from the right."

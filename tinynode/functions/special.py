@@ -13,6 +13,7 @@ from typing import Any
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
+from tinynode.functions import guards
 from tinynode.functions.arithmetic import zero_safe_multiply
 from tinynode.functions.exponential import erf_array, exp
 from tinynode.functions.operands import as_floating, as_integer
@@ -68,6 +69,8 @@ class Erfc(FunctionNode):
     x: (s) -> y: (s).   dL/dx = -dL/dy * 2 / sqrt(pi) * e^(-x^2)
     """
 
+    is_elementwise = True
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         xp = namespace_of(x)
@@ -109,6 +112,9 @@ def _erfinv(xp: Any, y: Array) -> Array:
 
 class ErfInv(FunctionNode):
     """y with erf(y) = x.   x: (s) -> y: (s).   dL/dx = dL/dy * sqrt(pi) / 2 * e^(y^2)"""
+
+    is_elementwise = True
+    guard = guards.EDGE.format("erfinv", "-1 + eps", "1 - eps")
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -158,6 +164,8 @@ def _lgamma(xp: Any, x: Array) -> Array:
 
 class LGamma(FunctionNode):
     """y = ln |Gamma(x)|.   x: (s) -> y: (s).   dL/dx = dL/dy * digamma(x)"""
+
+    is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -227,6 +235,8 @@ class PolyGamma(FunctionNode):
 
     dL/dx = dL/dy * polygamma(n + 1, x)
     """
+
+    is_elementwise = True
 
     def __init__(self, n: int) -> None:
         self.n = n

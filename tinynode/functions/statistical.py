@@ -19,6 +19,7 @@ from tinynode.devices import (
 )
 from tinynode.devices import is_floating as is_floating_array
 from tinynode.errors import InvalidType, OperandError, describe, dtype_name, unknown_keywords
+from tinynode.functions import guards
 from tinynode.functions.arithmetic import divide
 from tinynode.functions.comparison import equal
 from tinynode.functions.data_types import astype, narrowed, widened
@@ -98,6 +99,7 @@ class Sum(ReducingNode):
     x: (s) -> y: (s without the axes, or with length 1 there).   dL/dx = dL/dy, repeated
     """
 
+    guard = guards.SUM
     complex_rule = "conjugate"
     is_polynomial = True
 
@@ -129,6 +131,7 @@ class Mean(ReducingNode):
     dL/dx = dL/dy / n, repeated
     """
 
+    guard = guards.SUM
     is_polynomial = True
     input_names = ("x",)
     type_hint = "cast x to a floating dtype first."
@@ -280,6 +283,8 @@ class Prod(ReducingNode):
     x: (s) -> y: (s without the axes, or with length 1 there).
     dL/dx_i = dL/dy * (the product of the other elements): right where elements are 0, too
     """
+
+    guard = guards.PRODUCT
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

@@ -7,6 +7,7 @@ from typing import Any
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
+from tinynode.functions import guards
 from tinynode.functions.arithmetic import BroadcastingNode, zero_safe_multiply
 from tinynode.functions.comparison import equal
 from tinynode.functions.exponential import in_blocks, sqrt
@@ -49,6 +50,7 @@ __all__ = [
 class Sin(FunctionNode):
     """y = sin x.   x: (s) in radians -> y: (s).   dL/dx = dL/dy * cos x"""
 
+    is_elementwise = True
     complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -70,6 +72,7 @@ def sin(x: Any) -> Variable:
 class Cos(FunctionNode):
     """y = cos x.   x: (s) in radians -> y: (s).   dL/dx = -dL/dy * sin x"""
 
+    is_elementwise = True
     complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -91,6 +94,7 @@ def cos(x: Any) -> Variable:
 class Tanh(FunctionNode):
     """y = tanh x.   x: (s) -> y: (s).   dL/dx = dL/dy * (1 - y^2)"""
 
+    is_elementwise = True
     complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -110,6 +114,7 @@ class TanhGrad(FunctionNode):
     y: (s), gy: (s) -> gx: (s).   With h = dL/dgx:   dL/dgy = h * (1 - y^2)   dL/dy = -2 h gy y
     """
 
+    is_elementwise = True
     complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -135,6 +140,7 @@ def tanh(x: Any) -> Variable:
 class Tan(FunctionNode):
     """y = tan x.   x: (s) -> y: (s).   dL/dx = dL/dy * (1 + y^2)"""
 
+    is_elementwise = True
     complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -156,6 +162,9 @@ def tan(x: Any) -> Variable:
 class Asin(FunctionNode):
     """y = arcsin x.   x: (s) -> y: (s).   dL/dx = dL/dy / sqrt(1 - x^2)"""
 
+    is_elementwise = True
+    guard = guards.EDGE.format("asin", "-1 + eps", "1 - eps")
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
@@ -174,6 +183,9 @@ def asin(x: Any) -> Variable:
 
 class Acos(FunctionNode):
     """y = arccos x.   x: (s) -> y: (s).   dL/dx = -dL/dy / sqrt(1 - x^2)"""
+
+    is_elementwise = True
+    guard = guards.EDGE.format("acos", "-1 + eps", "1 - eps")
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -194,6 +206,8 @@ def acos(x: Any) -> Variable:
 class Atan(FunctionNode):
     """y = arctan x.   x: (s) -> y: (s).   dL/dx = dL/dy / (1 + x^2)"""
 
+    is_elementwise = True
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
@@ -213,6 +227,8 @@ def atan(x: Any) -> Variable:
 class Sinh(FunctionNode):
     """y = sinh x.   x: (s) -> y: (s).   dL/dx = dL/dy * cosh x"""
 
+    is_elementwise = True
+    guard = guards.EXP.format("sinh")
     complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -234,6 +250,8 @@ def sinh(x: Any) -> Variable:
 class Cosh(FunctionNode):
     """y = cosh x.   x: (s) -> y: (s).   dL/dx = dL/dy * sinh x"""
 
+    is_elementwise = True
+    guard = guards.EXP.format("cosh")
     complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -255,6 +273,8 @@ def cosh(x: Any) -> Variable:
 class Asinh(FunctionNode):
     """y = arsinh x.   x: (s) -> y: (s).   dL/dx = dL/dy / sqrt(x^2 + 1)"""
 
+    is_elementwise = True
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
@@ -274,6 +294,9 @@ def asinh(x: Any) -> Variable:
 class Acosh(FunctionNode):
     """y = arcosh x.   x: (s) -> y: (s).   dL/dx = dL/dy / sqrt(x^2 - 1)"""
 
+    is_elementwise = True
+    guard = guards.EDGE.format("acosh", "1 + eps", "None")
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
@@ -292,6 +315,9 @@ def acosh(x: Any) -> Variable:
 
 class Atanh(FunctionNode):
     """y = artanh x.   x: (s) -> y: (s).   dL/dx = dL/dy / (1 - x^2)"""
+
+    is_elementwise = True
+    guard = guards.EDGE.format("atanh", "-1 + eps", "1 - eps")
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -316,6 +342,7 @@ class Atan2(BroadcastingNode):
     With g = dL/dz, q = x^2 + y^2:   dL/dy = sum_to(g * x / q, s)   dL/dx = -sum_to(g * y / q, t)
     """
 
+    guard = guards.ATAN2
     input_names = ("x1", "x2")
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -347,6 +374,7 @@ class Hypot(BroadcastingNode):
     With g = dL/dz:   dL/dx = sum_to(g * x / z, s)   dL/dy = sum_to(g * y / z, t), both 0 at z = 0
     """
 
+    guard = guards.HYPOT
     input_names = ("x1", "x2")
 
     def forward(self, inputs: Arrays) -> Arrays:

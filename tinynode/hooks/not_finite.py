@@ -15,12 +15,15 @@ import numpy
 from tinynode.core.hooks import retained_arrays
 from tinynode.devices import Array, namespace_of, own_backend, to_host, without_hidden_axes
 from tinynode.errors import describe
-from tinynode.hooks.nan_hints import guard_of, has_guard, is_elementwise
 
 Index: TypeAlias = tuple[int, ...]
 Shape: TypeAlias = tuple[int, ...]
 Named: TypeAlias = tuple[str, Array | None]
 """An array with the name in messages: ``("input 0", x)``."""
+UNKNOWN_GUARD = (
+    "The function names no guard. Keep the operands in the domain: choose a safe "
+    "operand with where before the function, clip the operand, or add a small eps."
+)
 
 
 class Bad(NamedTuple):
@@ -142,7 +145,7 @@ def forward_facts(function: Any, inputs: Sequence[Array], output: Array) -> list
 
 def _operands(function: Any, named: Sequence[Named], bad: Bad, output: Array) -> str:
     shape = tuple(output.shape)
-    if is_elementwise(function):
+    if function.is_elementwise:
         return f"There {joined(operand_texts(named, bad.place, shape))}."
     ranges = [f"{name} {range_text(x)}" for name, x in named if x is not None]
     return (
@@ -163,18 +166,18 @@ def backward_facts(
     named = [*retained(function), *_gradients(grad_outputs)]
     found = next(_inside(inner, bad, shape), None)
     index, whole = _place_in_output(function, named, grad_outputs, bad.place, shape)
-    if index is not None and (is_elementwise(function) or hasattr(function, "axes")):
+    if index is not None and (function.is_elementwise or hasattr(function, "axes")):
         facts.append(_operands_there(function, named, (index, whole), (bad.place, shape)))
     else:
         ranges = [f"{name} {range_text(x)}" for name, x in named if x is not None]
-        why = "sums over several elements" if is_elementwise(function) else "mixes elements"
+        why = "sums over several elements" if function.is_elementwise else "mixes elements"
         facts.append(
             f"The gradient {why} of {function.label}: the element has no single operand. "
             f"{capitalized(joined(ranges))}."
         )
     if found is not None:
         facts.append(_inner_text(*found))
-    source = found[0].function if found is not None and not has_guard(function) else function
+    source = found[0].function if found is not None and not function.guard else function
     return facts, guard_text(source)
 
 
@@ -266,7 +269,7 @@ def _inner_text(one: Inner, place: Index) -> str:
     shape = tuple(one.output.shape)
     values = [value_at(x, place, shape) for x in one.inputs]
     value = number_text(host_of(one.output)[place])
-    if is_elementwise(one.function) and None not in values:
+    if one.function.is_elementwise and None not in values:
         given = joined([str(text) for text in values])
         return f"Inside of the backward, {one.function.label} made {value} of {given}."
     return f"Inside of the backward, {one.function.label} made the first {value}."
@@ -299,4 +302,4 @@ def capitalized(text: str) -> str:
 
 def guard_text(function: Any) -> str:
     """The guard of a function, with a heading."""
-    return f"Guard: {guard_of(function)}"
+    return f"Guard: {function.guard or UNKNOWN_GUARD}"

@@ -29,6 +29,8 @@ class FillLike(FunctionNode):
     x: (s) -> y: (s). No gradient: y does not depend on the values of x.
     """
 
+    is_elementwise = True
+
     def __init__(self, value: float) -> None:
         self.value = value
 
@@ -44,6 +46,8 @@ class StopGradient(FunctionNode):
     x: (s) -> y: (s). No gradient.
     """
 
+    is_elementwise = True
+
     def forward(self, inputs: Arrays) -> Arrays:
         return inputs
 
@@ -55,6 +59,8 @@ class DummyGradient(FunctionNode):
     y: (s) -> u: (s). No gradient. A rule that is linear in u has a derivative without u, so a net
     may leave out the work on u; see ``passes.drop_dummies``.
     """
+
+    is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (y,) = inputs

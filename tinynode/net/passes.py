@@ -218,6 +218,8 @@ class TimesNumber(FunctionNode):
     x: (s) -> y: (s). No gradient: for nets that only run.
     """
 
+    is_elementwise = True
+
     def __init__(self, number: float) -> None:
         self.number = number
 

@@ -33,6 +33,7 @@ class UpdateFunction(FunctionNode):
     numbers: tuple[str, ...] = ()
     moments: tuple[str, ...] = ()
     keeps_form = True
+    is_elementwise = True
 
 
 def rounded(number: Any, like: Array) -> Any:
@@ -260,6 +261,7 @@ class OwnStep(UpdateFunction):
 
     numbers = ("count",)
     keeps_form = False
+    is_elementwise = False
 
     def __init__(self, optimizer: Any) -> None:
         self.optimizer = optimizer

@@ -45,7 +45,6 @@ from tinynode.devices import (
 )
 from tinynode.errors import DeviceMixError
 from tinynode.functions.indexing import AddAt, set_item
-from tinynode.hooks.nan_hints import ELEMENTWISE
 from tinynode.net.helpers import OtherGradient
 from tinynode.net.operator import constants_of
 from tinynode.net.recorder import NetRecorder
@@ -82,9 +81,6 @@ def _new_device(below: Device, is_recorded: bool, number: int) -> Device:
 
 
 # --- the border ------------------------------------------------------------------------------
-
-ON_ONE_NUMBER = ELEMENTWISE.union({f"{name}Grad" for name in ELEMENTWISE})
-"""The class names of functions with an operand of each input for each element."""
 
 
 class IntoBatch(FunctionNode):
@@ -395,7 +391,7 @@ class LibraryOfVariables(LibraryOfArrays):
 
     def is_elementwise(self, node: FunctionNode) -> bool:
         """True for a function of tinynode with one operand of each input for an element."""
-        return is_ours(node) and type(node).__name__ in ON_ONE_NUMBER
+        return is_ours(node) and node.is_elementwise
 
     def run_elementwise(self, node: FunctionNode, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
         """The outputs of an elementwise function of whole batches, as Variables of the net."""
