@@ -217,13 +217,12 @@ def _message(function: Any, arrays: tuple[Any, ...], failure: InvalidType) -> st
         f"Expect: {failure.expect}",
         f"Actual: {failure.actual}",
     ]
-    names = getattr(function, "input_names", ())
+    names = function.input_names
     for i, array in enumerate(arrays):
         name = f" ({names[i]})" if i < len(names) else ""
         lines.append(f"in_types[{i}]{name}: shape {tuple(array.shape)}, {dtype_name(array.dtype)}")
-    hint = getattr(function, "type_hint", None)
-    if hint:
-        lines.append(f"Try: {hint}")
+    if function.type_hint:
+        lines.append(f"Try: {function.type_hint}")
     return "\n".join(lines)
 
 
@@ -233,7 +232,7 @@ def _dtype_line(function: Any, arrays: tuple[Any, ...], failure: InvalidType) ->
     others = [i for i, array in enumerate(arrays) if array.dtype != first]
     if failure.expect.count(".dtype") != 2 or not others:
         return []
-    named = getattr(function, "input_names", ())
+    named = function.input_names
     x, y = (named[i] if i < len(named) else f"input {i}" for i in (0, others[0]))
     one, other = dtype_name(first), dtype_name(arrays[others[0]].dtype)
     subject = x if x.isidentifier() else "x"

@@ -132,11 +132,10 @@ class Batched:
 
     def forward(self, node: Any, arrays: tuple[Any, ...]) -> Any:
         """Run a FunctionNode on all examples at once; without a rule, on one after another."""
-        if getattr(node, "is_random", False):
+        if node.is_random:
             return self._drawn(node)
-        crosses = getattr(node, "crosses_vmap", False)
         own_device = node.output_device is None or node.output_device.backend is self
-        if not (crosses or own_device):
+        if not (node.crosses_vmap or own_device):
             raise VmapError(
                 f"{node.label}: a vmapped function cannot move an array to {node.output_device}. "
                 "Move the arguments before vmap, or the results after vmap."

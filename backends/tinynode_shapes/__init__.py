@@ -62,7 +62,7 @@ def forward(node: Any, arrays: tuple[Any, ...]) -> Any:
     Raises:
         NoValuesError: the function reads values. The message names the function.
     """
-    if getattr(node, "is_random", False):
+    if node.is_random:
         return (ShapeArray(node.shape, numpy.dtype(node.dtype)),)
     known = [x if type(x) is ShapeArray else ShapeArray(x.shape, x.dtype) for x in arrays]
     try:

@@ -402,7 +402,7 @@ class Recorder(tn.FunctionHook):
 
     def applied(self, function: Any, inputs: Any, outputs: Any) -> None:
         self.classes.add(type(function))
-        if getattr(function, "is_random", False):
+        if function.is_random:
             return  # it draws anew at each run
         arrays, results = [x.array for x in inputs], [y.array for y in outputs]
         self.applications.append((function, arrays, results))

@@ -72,7 +72,8 @@ class FunctionNode(HookOwner):
         is_complex: True if an input or output is complex.
         output_device: the device of the outputs, if different from the device of the inputs.
         backward_takes_arrays: True in a class with a ``backward`` for Variables and for arrays.
-        guard: the sentences of an error: why the function makes NaN or inf, and how a program avoids that.
+        is_reduction: True if ``self.axes`` are reduced, and kept if ``self.keepdims``.
+        guard: sentences: why the function makes NaN or inf, and how a program avoids that.
         input_names: the names of the inputs in messages; a class may leave out the last inputs.
         type_hint: a sentence for an error of ``check_type_forward``: what to try.
         is_random: True if each run draws other outputs.
@@ -92,6 +93,7 @@ class FunctionNode(HookOwner):
     complex_rule: str = ""
     is_complex: bool = False
     backward_takes_arrays: bool = False
+    is_reduction: bool = False
     guard: str = ""
     input_names: tuple[str, ...] = ()
     type_hint: str = ""

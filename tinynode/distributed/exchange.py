@@ -128,7 +128,7 @@ class Departures(FunctionHook):
         seen = set(waiting)
         while waiting:
             function = waiting.pop()
-            is_watched = runs_backward(function)
+            is_watched = function.runs_backward
             self.inner += is_watched
             for node in function.inputs or ():
                 if node in self.nodes:
@@ -149,7 +149,7 @@ class Departures(FunctionHook):
 
     def after_accumulate(self, sweep: Any, function: Any) -> None:
         """Count the uses, and send the complete buckets."""
-        self.inner -= runs_backward(function)
+        self.inner -= function.runs_backward
         for node in function.inputs or ():
             if node in self.uses:
                 self.uses[node] -= 1
@@ -190,8 +190,3 @@ class Departures(FunctionHook):
                     "the attribute runs_backward = True in the class of the function, or give "
                     "the optimizer overlap=False."
                 )
-
-
-def runs_backward(function: Any) -> bool:
-    """True if the backward of a function runs a backward pass that writes gradients."""
-    return bool(getattr(function, "runs_backward", False))

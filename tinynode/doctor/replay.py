@@ -50,7 +50,7 @@ def rebuild(function: FunctionNode) -> FunctionNode:
 
 def why_not_run_again(function: FunctionNode) -> str:
     """The reason why a function cannot run again; "" if it can."""
-    if getattr(function, "is_random", False):
+    if function.is_random:
         return "random"
     if any("batched" in node.device.backend.capabilities for node in function.inputs or ()):
         return "a function inside of vmap has an array for each example"

@@ -77,6 +77,8 @@ Axis = int | Sequence[int] | None
 class ReducingNode(FunctionNode):
     """Base of functions that reduce ``axes``: kept with length 1 if ``keepdims``, else dropped."""
 
+    is_reduction = True
+
     def __init__(self, axes: tuple[int, ...], keepdims: bool) -> None:
         self.axes = axes
         self.keepdims = keepdims

@@ -219,7 +219,7 @@ def checksums_of(function: Any) -> tuple[tuple[str, Array, int], ...]:
 
 def check_unchanged(function: Any) -> None:
     """Raise InplaceError if a retained array has changed since forward."""
-    for what, array, expected in getattr(function, "retained_checksums", ()):
+    for what, array, expected in function.retained_checksums:
         if checksum(array) != expected:
             raise InplaceError(
                 f"{what} of {function.label} (shape {tuple(array.shape)}, "

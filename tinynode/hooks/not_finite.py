@@ -166,7 +166,7 @@ def backward_facts(
     named = [*retained(function), *_gradients(grad_outputs)]
     found = next(_inside(inner, bad, shape), None)
     index, whole = _place_in_output(function, named, grad_outputs, bad.place, shape)
-    if index is not None and (function.is_elementwise or hasattr(function, "axes")):
+    if index is not None and (function.is_elementwise or function.is_reduction):
         facts.append(_operands_there(function, named, (index, whole), (bad.place, shape)))
     else:
         ranges = [f"{name} {range_text(x)}" for name, x in named if x is not None]
@@ -188,7 +188,7 @@ def _operands_there(
     if output[1] == own[1]:
         return f"There {joined(operand_texts(named, *output))}."
     place = place_text(output[0])
-    if not hasattr(function, "axes"):
+    if not function.is_reduction:
         texts = operand_texts(named, *output)
         return f"The element is a sum; at {place} of the output {joined(texts)}."
     texts = []
@@ -212,9 +212,9 @@ def _place_in_output(
     (whole,) = known
     if whole == shape:
         return index, shape
-    axes = getattr(function, "axes", None)
-    if isinstance(axes, tuple):  # a reduction
-        if getattr(function, "keepdims", False):
+    if function.is_reduction:
+        axes = function.axes
+        if function.keepdims:
             return tuple(0 if i in axes else n for i, n in enumerate(index)), whole
         return tuple(n for i, n in enumerate(index) if i not in axes), whole
     return _first_in_sum(named, whole, index, shape), whole

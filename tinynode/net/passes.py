@@ -47,12 +47,12 @@ def node_class_of(operator: Operator) -> type[FunctionNode]:
 
 def is_random(operator: Operator) -> bool:
     """True if an operator draws random numbers: such operators run exactly once in each run."""
-    return bool(getattr(node_class_of(operator), "is_random", False))
+    return node_class_of(operator).is_random
 
 
 def is_collective(operator: Operator) -> bool:
     """True if an operator speaks to other processes: each run of the net needs the operator."""
-    return bool(getattr(node_class_of(operator), "is_collective", False))
+    return node_class_of(operator).is_collective
 
 
 def drop_other_gradients(
