@@ -80,6 +80,7 @@ class FunctionNode(HookOwner):
         is_collective: True if all processes of a communicator must run the function.
         crosses_vmap: True if the function takes an array with examples of vmap as a whole.
         runs_backward: True if ``backward`` runs a backward pass of its own.
+        needs_values: True if forward or backward decides by values, so a recording needs them.
     """
 
     inputs: tuple[VariableNode, ...] | None = None
@@ -101,6 +102,7 @@ class FunctionNode(HookOwner):
     is_collective: bool = False
     crosses_vmap: bool = False
     runs_backward: bool = False
+    needs_values: bool = False
     output_device: Device | None = None
     retained_checksums: tuple[tuple[str, Array, int], ...] = ()
 

@@ -185,8 +185,7 @@ class Det(SquareMatrixNode):
     """
 
     guard = guards.SINGULAR
-    needs_values = True
-    """Backward asks for zeros of y, so a recording cannot work from shapes."""
+    needs_values = True  # backward asks for zeros of y
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

@@ -33,11 +33,6 @@ def is_ours(function: Any) -> bool:
     return type(function).__module__.startswith("tinynode.")
 
 
-def needs_values(function: Any) -> bool:
-    """True if forward or backward decides by values: the class has ``needs_values = True``."""
-    return bool(getattr(function, "needs_values", False))
-
-
 class ShapeRunner:
     """Runs the forwards of functions, with stand-ins in place of large results.
 
@@ -74,7 +69,7 @@ class ShapeRunner:
         Raises:
             NoValuesError: the function reads values, or may read values.
         """
-        if not is_ours(function) or needs_values(function):
+        if not is_ours(function) or function.needs_values:
             raise NoValuesError(f"{function.label} may read values.")
         shapes = get_backend("shapes")
         forms = tuple([shapes.from_host(x, "shapes") for x in arrays])
@@ -87,7 +82,7 @@ class ShapeRunner:
     def _run(self, function: Any, arrays: Arrays, device: Device, output_device: Device) -> Arrays:
         """The results of arrays with values, and stand-ins for large results."""
         results = run_forward(function, arrays, device, output_device)
-        if needs_values(function):
+        if function.needs_values:
             return results
         return tuple([self._replaced(y, arrays) for y in results])
 
