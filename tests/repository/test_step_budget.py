@@ -10,6 +10,7 @@ import functools
 import itertools
 import operator
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ import pytest
 import tinynode as tn
 import tinynode_numpy
 
+ROOT = Path(__file__).resolve().parents[2]
 FILES_OF_TWO_LINES = 12  # the goal: 9
 LINES_OF_THESE_FILES = 3_390  # 3,224 and 5 %; the goal: 1,900
 CALLS_OF_PRODUCT = 8
@@ -141,6 +143,17 @@ def test_the_two_lines_enter_few_files() -> None:
     total = sum(lines_of(file) for file in both.files())
     assert len(both.files()) <= FILES_OF_TWO_LINES, f"{len(both.files())} files:{both}"
     assert total <= LINES_OF_THESE_FILES, f"{total} lines in {len(both.files())} files:{both}"
+
+
+@pytest.mark.parametrize("page", ["tinynode/core/README.md", "docs/read-the-core.md"])
+def test_the_pages_have_the_files_of_the_two_lines_in_order(page: str) -> None:
+    held = leaves()
+    _ = product_and_sum(*held)  # the first call fills the tables of array types
+    forward = steps_of(lambda: product_and_sum(*held))
+    entered = [Path(file) for file, _ in forward.calls + backward_of(product_and_sum).calls]
+    first_table = (ROOT / page).read_text(encoding="utf-8").partition("| file |")[2]
+    named = re.findall(r"^\| `([\w/]+\.py)` \|", first_table.partition("\n\n")[0], re.MULTILINE)
+    assert [path.relative_to(ROOT).as_posix() for path in dict.fromkeys(entered)] == named
 
 
 def test_the_forward_of_a_product_makes_few_calls() -> None:
