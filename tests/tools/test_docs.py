@@ -139,6 +139,18 @@ def test_quotes_of_the_source_are_in_the_source() -> None:
     assert len(unquoted(changed)) == 1
 
 
+READMES_OF_ROOMS = sorted([*ROOT.glob("tinynode/*/README.md"), *ROOT.glob("backends/*/README.md")])
+
+
+@pytest.mark.parametrize("readme", READMES_OF_ROOMS, ids=lambda path: path.parent.name)
+def test_the_readme_of_a_room_names_files_that_exist(readme: Path) -> None:
+    text = readme.read_text(encoding="utf-8")
+    named = {*re.findall(r"`([\w/.]+\.(?:py|js))`", text), *re.findall(r"\]\(([^):#]+)", text)}
+    assert len(named) > 3
+    missing = [name for name in named if not (readme.parent / name).exists()]
+    assert [name for name in missing if not (ROOT / name).exists()] == []
+
+
 def test_pages_link_to_files_that_exist() -> None:
     """In the repository, or made by the build of the site."""
     made = {name for names in docs_pages.SAVED.values() for name in names}
