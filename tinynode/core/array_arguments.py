@@ -1,9 +1,9 @@
 """Arrays where functions expect Variables: in a pass on arrays, and while a net is recorded.
 
 Requirement: no ``backward`` is written twice. In a backward pass on arrays, a function of tinynode
-takes arrays and gives arrays; see ``gradient_table``. While a net is recorded, an argument that
-was an array stays one for the user's function. In both cases a ``StandIn`` has the facts and the
-methods of a Variable.
+takes arrays and gives arrays; see ``gradient_table``. While a net is recorded, the user's function
+still sees an array for each array among the arguments. In both cases a ``StandIn`` has the facts
+and the methods of a Variable.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class ElementCount(int):
 
 
 class ArrayMethods(Operators):
-    """Base class of Variable, and of the stand-in for an array while a net is recorded.
+    """Base class of Variable, and of ``StandIn``: an array in the place of a Variable.
 
     Attributes:
         raw: the array, for functions of tinynode. ``Variable.array`` is the same array, and tells
@@ -68,7 +68,7 @@ class ArrayMethods(Operators):
 
     @property
     def requires_grad(self) -> bool:
-        """True if backward computes a gradient for it."""
+        """True if backward computes a gradient for the Variable."""
         raise NotImplementedError
 
     def as_variable(self) -> tinynode.Variable:

@@ -35,7 +35,7 @@ class Sweep:
         wanted: the nodes that need a gradient; None means every node that requires a gradient.
 
     Attributes:
-        table: all gradients; of arrays, if a pass on arrays will do.
+        table: all gradients: the given table, or an ``ArrayTable`` made of the given table.
         heap: the waiting functions, as (-rank, number, function). Ties: first in, first out.
         seen: the functions that are or were on the heap.
         results: the results of the pass; set at the end.
@@ -136,7 +136,11 @@ def _ones_like(y: Variable, loss_scale: float | None) -> Variable:
 
 
 def _run_and_write(table: GradientTable) -> None:
-    """Run a sweep, then write all gradients to the Variables; on an error, none."""
+    """Run a sweep, then write all gradients to the Variables; on an error, none.
+
+    ``table`` has Variables. The sweep may use an ``ArrayTable`` instead, in ``sweep.table``. The
+    results are Variables again, so sums with an old ``grad`` are sums of ``table``.
+    """
     taken: set[int] = set()  # the ids of the arrays that others hold
     for seed in table.gradients.values():
         taken.add(id(seed.raw))

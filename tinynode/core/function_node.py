@@ -9,6 +9,8 @@ Requirement: a new function is a class with ``forward`` and ``backward``. A debu
     wrap      the outputs as Variables
     connect   x.node <- f <- y.node, and the arrays that the function retains
 
+With a graph, ``_connect`` does the last two phases; without a graph, ``_wrap`` wraps alone.
+
 A FunctionNode holds the input nodes strongly and the output nodes weakly. So a graph has no
 reference cycles. Python frees a graph together with the last variable computed by the graph.
 """
@@ -46,7 +48,7 @@ from tinynode.type_check import TypeInfoTuple, run_check
 Indexes: TypeAlias = tuple[int, ...]
 """Positions of inputs or outputs."""
 Gradients: TypeAlias = tuple[Variable | None, ...]
-"""A gradient for each input or output; None where there is none."""
+"""A gradient for each input or output, or None. In a pass on arrays the gradients are arrays."""
 Gradient: TypeAlias = tuple[Variable]
 """The gradient of the only output of a function."""
 
@@ -206,7 +208,7 @@ class FunctionNode(HookOwner):
     def _connect(
         self, variables: tuple[Variable, ...], arrays: Arrays, results: Arrays, device: Device
     ) -> tuple[Variable, ...]:
-        """The outputs; this function stands between their nodes and those of the inputs."""
+        """The outputs, with the function between the nodes of the inputs and of the outputs."""
         inputs = []
         rank = 0
         for x in variables:
@@ -283,7 +285,8 @@ class FunctionNode(HookOwner):
     def forward(self, inputs: Arrays) -> Arrays:
         """The outputs, a tuple of arrays, from a tuple of arrays; in the Array API standard.
 
-        Override it, or ``forward_cpu`` and ``forward_gpu``: the default calls one of these.
+        Override ``forward``, or ``forward_cpu`` and ``forward_gpu``. The default calls
+        ``forward_gpu`` for arrays on a GPU, and otherwise ``forward_cpu``.
         """
         if not inputs:
             raise GraphError(f"{self.label}: override forward() in a function without inputs.")
@@ -321,9 +324,10 @@ class FunctionNode(HookOwner):
     ) -> Any:
         """``backward``, fused with the addition of the gradients from other functions.
 
-        Override it where that is cheaper; a backward pass calls overrides only. ``grad_inputs``
-        has the gradients from other functions for each target, or None; for a variable at several
-        positions, the first has them. Returns a gradient, with ``grad_inputs`` added, per target.
+        Override the method where the sum is cheaper inside; a backward pass calls overrides only.
+        ``grad_inputs`` has the sum of the gradients from other functions for each target, or None.
+        For a variable at several positions, the sum is at the first position. Returns a gradient,
+        with ``grad_inputs`` added, for each target.
         """
         gradients = self.backward(target_input_indexes, grad_outputs)
         if len(gradients) != len(target_input_indexes):

@@ -1,16 +1,17 @@
 """GradientTable: all gradients of a backward pass, by node; and ArrayTable, for a pass on arrays.
 
-Requirement: the gradients that reach a variable by several ways are added. No Variable changes
-before the pass has ended. So the gradients stand in a table, and not in the Variables.
+Requirement: a variable may get gradients by several ways, and the gradients are added. No Variable
+changes before the pass has ended. So the gradients stand in a table, and not in the Variables.
 
 There are three ways to add. In a *recorded* pass a sum is a function of the graph. Otherwise a sum
 is a plain addition of arrays. With ``lazy_grad_sum`` contributions wait in a list, and a function
 adds all contributions when the sum is needed.
 
-Gradients that nobody differentiates again need no Variables and no nodes. An ``ArrayTable`` gives
+Without a second derivative, gradients need no Variables and no nodes. An ``ArrayTable`` gives
 arrays to ``backward`` in place of Variables. No ``backward`` is written twice: ``x * y`` is then a
 product of the array library. A function of tinynode, given arrays, gives arrays. A pass uses an
-``ArrayTable`` if no graph is recorded, no hook watches, debug mode is off, and no ``vmap`` runs.
+``ArrayTable`` if all gradients of the start are on one device, and no graph is recorded. No hook
+of the thread, no debug mode and no ``vmap`` is active. See ``quickest_table``.
 """
 
 from __future__ import annotations
@@ -226,12 +227,16 @@ class GradientTable:
 class ArrayTable(GradientTable):
     """The gradients of a backward pass, as arrays of one device.
 
-    A gradient on another device stays a Variable. A function whose ``backward`` takes Variables
-    gets Variables; the table takes the arrays of the results.
+    A gradient on another device stays a Variable. If the ``backward`` of a function takes
+    Variables, the table wraps the gradients, and takes the arrays of the results.
 
     Args:
-        table: a table with the gradients that the pass starts from.
-        device: the device of these gradients.
+        table: a table with the gradients at the start of the pass.
+        device: the device of all these gradients.
+
+    Attributes:
+        seeds: by node, the Variable behind an array of the table: a gradient of the start, or the
+            result of a ``backward`` on Variables. ``finish`` gives the Variable.
     """
 
     def __init__(self, table: GradientTable, device: Device) -> None:
@@ -318,7 +323,7 @@ class ArrayTable(GradientTable):
     def finish(self) -> dict[VariableNode, Variable]:
         """The remaining gradients and those in ``kept``, as Variables.
 
-        A gradient that is still the array of a seed is the seed.
+        For the array of a Variable in ``seeds``, the result is the Variable.
         """
         super().finish()
         for gradients in (self.gradients, self.kept):

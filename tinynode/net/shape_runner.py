@@ -1,9 +1,10 @@
 """Shape runner: a recording needs the shapes and dtypes of large arrays, and no values of them.
 
 Requirement: the recording of a net needs no more memory than a run of the net, and no time for
-large arrays. So a function with a large array among its inputs runs on the device ``shapes``:
-arrays there have a shape and a dtype, and no data. A *stand-in* takes the place of each result: a
-NumPy array of the shape and the dtype, with the number 1 in memory and 0 as the step of each axis.
+large arrays. So a function with a large array among its inputs runs on the device ``shapes``.
+Arrays there have a shape and a dtype, and no data. A *stand-in* takes the place of each result: a
+NumPy array of the shape and the dtype. The stand-in has a single number 1 in memory, and steps of
+0 along all axes.
 
 Values may be needed after all: by a function of somebody else, or for ``x[mask]``. Then the
 recorded operators are run once, and real arrays are used from there on. A function of small arrays

@@ -469,8 +469,8 @@ class GradientOf(OtherGradient):
     xs: (n, s), or (1, s) for all examples, ys: (n, t), or (1, t) -> ys.
     dL/dxs = the node's backward in every example, added up for a shared x   dL/dys = 0
 
-    So a net has the simple functions of a forward, which a plan may fuse, but not their
-    derivatives, which may be others: that of sqrt(sum(x^2)) is NaN at 0, that of vector_norm is 0.
+    So a net has the simple functions of a forward, and a plan may fuse these functions. Their
+    derivatives may differ: at 0 the derivative of sqrt(sum(x^2)) is NaN, of vector_norm 0.
 
     Args:
         kind: the registered type of the FunctionNode.

@@ -102,8 +102,8 @@ def group_path(group: str | None) -> tuple[str, ...]:
 def nested(nodes: Sequence[DiagramNode]) -> Iterator[tuple[int, DiagramNode | str | None]]:
     """The nodes in their groups, for languages with brackets.
 
-    Yields the number of groups around a part, and the part: the name of a group that begins, a
-    node, or None for the end of a group.
+    Yields the number of groups around a part, and the part. A part is the name of a group that
+    begins, a node, or None for the end of a group.
     """
     opened: tuple[str, ...] = ()
     for node in sorted(nodes, key=_group_key):
