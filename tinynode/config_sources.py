@@ -52,14 +52,14 @@ _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
 
 
-class Source(NamedTuple):
+class SettingSource(NamedTuple):
     """A value and its source; ``origin`` completes the words "the value comes from"."""
 
     value: Any
     origin: str
 
 
-def read_sources(environment: Mapping[str, str], folder: Path | None) -> dict[str, Source]:
+def read_sources(environment: Mapping[str, str], folder: Path | None) -> dict[str, SettingSource]:
     """The settings of the environment and of the nearest file above ``folder``.
 
     Raises:
@@ -77,7 +77,7 @@ def working_folder() -> Path | None:
         return None
 
 
-def _read_environment(environment: Mapping[str, str]) -> dict[str, Source]:
+def _read_environment(environment: Mapping[str, str]) -> dict[str, SettingSource]:
     found = {}
     given = {key: text for key, text in environment.items() if text}  # empty means unset
     _refuse_slips(given)
@@ -88,7 +88,7 @@ def _read_environment(environment: Mapping[str, str]) -> dict[str, Source]:
             continue
         origin = f"the environment's {key}"
         value = _as_bool(text, origin) if kind is bool else text
-        found[name] = Source(_checked(name, value, origin), origin)
+        found[name] = SettingSource(_checked(name, value, origin), origin)
     return found
 
 
@@ -115,7 +115,7 @@ def _as_bool(text: str, origin: str) -> bool:
     raise ConfigError(f"{origin} must be 1 or 0, got {text!r}.")
 
 
-def _read_file(folder: Path | None) -> dict[str, Source]:
+def _read_file(folder: Path | None) -> dict[str, SettingSource]:
     if folder is None:
         return {}
     for parent in (folder, *folder.parents):
@@ -226,7 +226,7 @@ def _refuse_header(content: dict[str, Any], path: Path) -> None:
             )
 
 
-def _checked_table(settings: Any, path: str) -> dict[str, Source]:
+def _checked_table(settings: Any, path: str) -> dict[str, SettingSource]:
     if not isinstance(settings, dict):
         raise ConfigError(f"{path}: tool.tinynode must be a table, got {describe(settings)}.")
     known = [name for name in KINDS if name not in NOT_IN_FILES]
@@ -242,7 +242,7 @@ def _checked_table(settings: Any, path: str) -> dict[str, Source]:
             raise ConfigError(
                 f"{path}: there is no setting {name!r}; {hint}Settings are {', '.join(known)}."
             )
-    return {name: Source(_checked(name, settings[name], path), path) for name in settings}
+    return {name: SettingSource(_checked(name, settings[name], path), path) for name in settings}
 
 
 def _checked(name: str, value: Any, origin: str) -> Any:

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator, contextmanager
 from typing import Any, TextIO
 
-from tinynode.config_sources import Source, checked_value, read_sources, working_folder
+from tinynode.config_sources import SettingSource, checked_value, read_sources, working_folder
 from tinynode.errors import ConfigError
 
 
@@ -182,7 +182,7 @@ class _ForEveryThread(Configuration):
 
 config = Configuration()
 global_config = _ForEveryThread()
-_loaded: dict[str, Source] = {}
+_loaded: dict[str, SettingSource] = {}
 """The global values at the import of tinynode, each with its source."""
 added_settings: dict[str, AddedSetting] = {}
 """The settings that users added by an assignment, by name."""
@@ -214,7 +214,9 @@ def _load() -> None:
     """Replace defaults by the settings of the environment and of the file."""
     sources = read_sources(os.environ, working_folder())
     for name in setting_names(config):
-        _loaded[name] = sources.get(name, Source(getattr(Configuration, name), "the default"))
+        _loaded[name] = sources.get(
+            name, SettingSource(getattr(Configuration, name), "the default")
+        )
     for name, source in sources.items():
         setattr(Configuration, name, source.value)
 

@@ -30,7 +30,7 @@ Arrays = tuple[Any, ...]
 Kernel = Callable[[Any, Arrays], Any]
 
 
-class Elementwise(NamedTuple):
+class ElementwiseSource(NamedTuple):
     """The source of a ``cupy.ElementwiseKernel``: parameters, results, and the statements."""
 
     name: str
@@ -39,7 +39,7 @@ class Elementwise(NamedTuple):
     body: str
 
 
-class Reduction(NamedTuple):
+class ReductionSource(NamedTuple):
     """The source of a ``cupy.ReductionKernel``: a term of each element, a result of the sum."""
 
     name: str
@@ -57,8 +57,8 @@ TANH = HOLD.format(10) + (
     "T c = T(0.79788456080286535588); T square = held * held; "
     "T t = tanh((square * T(0.044715) + T(1)) * held * c); "
 )
-GELU_SOURCE = Elementwise("tinynode_gelu", "T x", "T y", NORMAL + "y = x * p;")
-GELU_GRAD_SOURCE = Elementwise(
+GELU_SOURCE = ElementwiseSource("tinynode_gelu", "T x", "T y", NORMAL + "y = x * p;")
+GELU_GRAD_SOURCE = ElementwiseSource(
     "tinynode_gelu_grad",
     "T x, T gy",
     "T gx",
@@ -67,50 +67,50 @@ GELU_GRAD_SOURCE = Elementwise(
     + "T density = exp(held * held * T(-0.5)) * T(0.39894228040143267794); "
     "gx = gy * (p + held * density);",
 )
-TANH_GELU_SOURCE = Elementwise(
+TANH_GELU_SOURCE = ElementwiseSource(
     "tinynode_tanh_gelu", "T x", "T y", TANH + "y = x * (t + T(1)) * T(0.5);"
 )
-TANH_GELU_GRAD_SOURCE = Elementwise(
+TANH_GELU_GRAD_SOURCE = ElementwiseSource(
     "tinynode_tanh_gelu_grad",
     "T x, T gy",
     "T gx",
     TANH + "T u = (square * T(0.134145) + T(1)) * c; "
     "gx = gy * ((t + T(1) + held * (T(1) - t * t) * u) * T(0.5));",
 )
-LOG_SUM_EXP_SOURCE = Reduction(
+LOG_SUM_EXP_SOURCE = ReductionSource(
     "tinynode_log_sum_exp", "T x, T largest", "T y", "exp(x - largest)", "log(a)"
 )
-LOG_SOFTMAX_SOURCE = Elementwise(
+LOG_SOFTMAX_SOURCE = ElementwiseSource(
     "tinynode_log_softmax", "T x, T largest, T rest", "T y", "y = (x - largest) - rest;"
 )
 # One row of log_p, (rows, classes), for each label; CuPy gives i, the place of the label.
-PICK_SOURCE = Elementwise(
+PICK_SOURCE = ElementwiseSource(
     "tinynode_pick_losses",
     "S label, raw T log_p, int64 classes, int64 ignored",
     "T loss, T counts",
     "bool valid = label != ignored; counts = valid ? T(1) : T(0); "
     "loss = valid ? -log_p[i * classes + label] : T(0);",
 )
-CROSS_ENTROPY_GRAD_SOURCE = Elementwise(
+CROSS_ENTROPY_GRAD_SOURCE = ElementwiseSource(
     "tinynode_cross_entropy_grad",
     "T log_p, S label, S column, T scale, int64 ignored",
     "T gx",
     "gx = label == ignored ? T(0) : (exp(log_p) - (label == column ? T(1) : T(0))) * scale;",
 )
-RECIPROCAL_DEVIATION_SOURCE = Reduction(
+RECIPROCAL_DEVIATION_SOURCE = ReductionSource(
     "tinynode_reciprocal_deviation",
     "T x, T m, T length, T eps",
     "T r",
     "(x - m) * (x - m)",
     "T(1) / sqrt(a / length + eps)",
 )
-STANDARDIZE_SOURCE = Elementwise(
+STANDARDIZE_SOURCE = ElementwiseSource(
     "tinynode_standardize", "T x, T m, T r", "T y", "y = (x - m) * r;"
 )
-MEAN_PRODUCT_SOURCE = Reduction(
+MEAN_PRODUCT_SOURCE = ReductionSource(
     "tinynode_mean_product", "T g, T y, T length", "T mean", "g * y", "a / length"
 )
-STANDARDIZE_GRAD_SOURCE = Elementwise(
+STANDARDIZE_GRAD_SOURCE = ElementwiseSource(
     "tinynode_standardize_grad",
     "T g, T y, T r, T along, T offset",
     "T gx",
@@ -118,12 +118,12 @@ STANDARDIZE_GRAD_SOURCE = Elementwise(
 )
 
 
-def compile_elementwise(source: Elementwise) -> Any:
+def compile_elementwise(source: ElementwiseSource) -> Any:
     """The kernel; CUDA compiles at the first call with a dtype."""
     return cupy.ElementwiseKernel(source.inputs, source.outputs, source.body, source.name)
 
 
-def compile_reduction(source: Reduction) -> Any:
+def compile_reduction(source: ReductionSource) -> Any:
     """The kernel of a sum; CUDA compiles at the first call with a dtype."""
     variable = source.output.split()[-1]
     return cupy.ReductionKernel(

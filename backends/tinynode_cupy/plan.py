@@ -30,11 +30,11 @@ from tinynode.functions.exponential import Sigmoid
 from tinynode.functions.trigonometric import TanhGrad
 from tinynode.net.operator import ArraySpec, ArraySpecs, Operator
 from tinynode.net.passes import TimesNumber, node_class_of
-from tinynode.net.plan import Layout, Plan
+from tinynode.net.plan import Packing, Plan
 from tinynode.net.registry import OpInfo
 from tinynode.nn.updates import AdamUpdate
 from tinynode_cupy import updates
-from tinynode_cupy.kernels import Elementwise
+from tinynode_cupy.kernels import ElementwiseSource
 from tinynode_cupy.updates import AdamNumbers, UpdateKernel
 
 Operators: TypeAlias = Sequence[Operator]
@@ -96,7 +96,7 @@ def expression(operator: Operator, names: Sequence[str]) -> str | None:
 
 
 @functools.cache
-def kernel_of(source: Elementwise) -> Any:
+def kernel_of(source: ElementwiseSource) -> Any:
     """The kernel; CUDA compiles at the first call with a dtype."""
     name, *rest = source
     return cupy.ElementwiseKernel(*rest, name, options=OPTIONS)
@@ -108,7 +108,7 @@ class ChainNode(FunctionNode):
     xs: they broadcast to (s) -> ys: (s) each. No gradient: the node stands in nets that only run.
     """
 
-    def __init__(self, source: Elementwise) -> None:
+    def __init__(self, source: ElementwiseSource) -> None:
         self.source = source
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -164,7 +164,7 @@ def with_update_kernels(operators: Operators, specs: ArraySpecs) -> list[Operato
     return result
 
 
-def _source(operators: Operators, reads: list[str], kept: Sequence[str]) -> Elementwise:
+def _source(operators: Operators, reads: list[str], kept: Sequence[str]) -> ElementwiseSource:
     """A line for each operator, then for each result; no names of the net: nets share kernels."""
     short = {name: f"x{i}" for i, name in enumerate(reads)}
     lines = []
@@ -173,7 +173,7 @@ def _source(operators: Operators, reads: list[str], kept: Sequence[str]) -> Elem
         short[operator.output_names[0]] = f"t{i}"
         lines.append(f"const T t{i} = {right};  // {operator.type}")
     lines += [f"y{i} = {short[name]};" for i, name in enumerate(kept)]
-    return Elementwise(
+    return ElementwiseSource(
         "_".join(["tinynode_chain", *[operator.type for operator in operators]])[:80],
         ", ".join(f"T x{i}" for i in range(len(reads))),
         ", ".join(f"T y{i}" for i in range(len(kept))),
@@ -284,7 +284,7 @@ def make_plan(
     outputs: Sequence[str],
     specs: ArraySpecs,
     saved: Sequence[str],
-    layout: Layout | None,
+    layout: Packing | None,
 ) -> CupyPlan:
     """The plan for ``tinynode.net``. No arrays are packed, so there is no layout."""
     assert layout is None

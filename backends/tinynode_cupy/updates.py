@@ -19,21 +19,23 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Fallback, count_use, kernel_uses
 from tinynode.nn.optimizers import SGD, Adam, AdamW
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
-from tinynode_cupy.kernels import Elementwise, compile_elementwise
+from tinynode_cupy.kernels import ElementwiseSource, compile_elementwise
 
 Step: TypeAlias = tuple[Any, Any, dict[str, Any], int]
 """The array, the gradient and the moments of a parameter, and the number of the step."""
 Result: TypeAlias = tuple[Any, dict[str, Any]]
 
-SGD_SOURCE = Elementwise("tinynode_sgd", "T p, T g, float64 lr", "T next", "next = p - T(lr) * g;")
-MOMENTUM_SOURCE = Elementwise(
+SGD_SOURCE = ElementwiseSource(
+    "tinynode_sgd", "T p, T g, float64 lr", "T next", "next = p - T(lr) * g;"
+)
+MOMENTUM_SOURCE = ElementwiseSource(
     "tinynode_momentum",
     "T p, T g, T v, float64 lr, float64 momentum",
     "T next, T next_v",
     "next_v = T(momentum) * v + g; next = p - T(lr) * next_v;",
 )
 # b3 = 1 - b1, b4 = 1 - b2, d1 = 1 - b1^t, d2 = 1 - b2^t: rounded once each, as in update_one()
-ADAM_SOURCE = Elementwise(
+ADAM_SOURCE = ElementwiseSource(
     "tinynode_adam",
     "T p, T g, T m, T v, float64 lr, float64 d1, float64 d2, float64 shrink, "
     "T b1, T b2, T b3, T b4, T eps",
@@ -41,7 +43,7 @@ ADAM_SOURCE = Elementwise(
     "next_m = b1 * m + b3 * g; next_v = b2 * v + b4 * g * g; "
     "next = p * T(shrink) - T(lr) * (next_m / T(d1)) / (sqrt(next_v / T(d2)) + eps);",
 )
-NUMBERS_SOURCE = Elementwise(
+NUMBERS_SOURCE = ElementwiseSource(
     "tinynode_adam_numbers",
     "T lr, T count, T b1, T b2, T decay",
     "T d1, T d2, T shrink",

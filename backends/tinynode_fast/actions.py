@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tinynode.devices import Device
 from tinynode.net.operator import ArraySpec, Operator
-from tinynode.net.plan import Layout
+from tinynode.net.plan import Packing
 
 Names: TypeAlias = tuple[str, ...]
 
@@ -20,10 +20,10 @@ class Net(NamedTuple):
     outputs: Sequence[str]
     forms: Mapping[str, ArraySpec]
     saved: Sequence[str] = ()
-    layout: Layout | None = None
+    layout: Packing | None = None
 
 
-class Call(NamedTuple):
+class FunctionCall(NamedTuple):
     """``function(*reads, *writes)``, or an operation on the elements of ``reads``."""
 
     function: Any
@@ -47,4 +47,4 @@ class OpaqueCall(NamedTuple):
     writes: Names
 
 
-Action: TypeAlias = Call | View | OpaqueCall
+Action: TypeAlias = FunctionCall | View | OpaqueCall

@@ -13,9 +13,9 @@ from typing import Any
 import numpy
 
 from tinynode.net.operator import ArraySpec
-from tinynode_fast.actions import Action, Call, Names, View
+from tinynode_fast.actions import Action, FunctionCall, Names, View
 from tinynode_fast.images import FLOATS
-from tinynode_fast.native.formulas import Formula, Reduction, exact_axes, kept_shape
+from tinynode_fast.native.formulas import ElementFormula, Reduction, exact_axes, kept_shape
 
 
 class Draft:
@@ -45,7 +45,7 @@ class Draft:
 
     def call(self, function: Any, reads: Names, writes: Names) -> None:
         """Append a call."""
-        self.actions.append(Call(function, reads, writes))
+        self.actions.append(FunctionCall(function, reads, writes))
 
     def view(self, function: Callable[[Any], Any], read: str, write: str) -> str:
         """Append a view, and return its name."""
@@ -59,7 +59,7 @@ class Draft:
 
     def computed(self, text: str, write: str = "", **operands: str) -> str:
         """The name of the value of a formula; without ``write``, a value may be known already."""
-        made, reads = Formula(self.title, tuple(operands), text), tuple(operands.values())
+        made, reads = ElementFormula(self.title, tuple(operands), text), tuple(operands.values())
         shape = numpy.broadcast_shapes(*map(self.shape, reads))
         return self._known(made, made[1:], reads, shape, write)
 

@@ -25,7 +25,7 @@ from tinynode_fast.actions import Action, Net, OpaqueCall, View
 from tinynode_fast.draft import Draft
 from tinynode_fast.images import CHANNELS_LAST
 from tinynode_fast.memory import is_small
-from tinynode_fast.native.formulas import Formula, Reduction
+from tinynode_fast.native.formulas import ElementFormula, Reduction
 from tinynode_fast.native.nests import Layouts, Nest, into_nests
 from tinynode_fast.rules import OF_SEVERAL_DTYPES, RULES, UPDATES, free_matrices
 
@@ -128,9 +128,11 @@ class Lowering(Draft):
         if isinstance(action, View):
             stand_in = numpy.broadcast_to(numpy.empty((), bool), shapes[0])
             return bool(action.function(stand_in).shape == result)
-        if isinstance(function, Formula | Reduction) and not function.agrees(shapes, result):
+        if isinstance(function, ElementFormula | Reduction) and not function.agrees(
+            shapes, result
+        ):
             return False
-        if isinstance(function, Formula):
+        if isinstance(function, ElementFormula):
             return (self.is_native and function.in_c) or function.in_numpy is not None
         return self.is_native or not isinstance(function, Reduction)
 
@@ -138,7 +140,9 @@ class Lowering(Draft):
         """Note the order of axes in memory: of images, or of the first operand."""
         if kind in TO_CHANNELS_LAST and not isinstance(action, View):
             self.orders.setdefault(action.writes[0], CHANNELS_LAST)
-        elif kind is functions.MaxPool2d or isinstance(getattr(action, "function", None), Formula):
+        elif kind is functions.MaxPool2d or isinstance(
+            getattr(action, "function", None), ElementFormula
+        ):
             for order in [self.orders[name] for name in action.reads if name in self.orders]:
                 if len(order) == len(self.shape(action.writes[0])):
                     # NumPy then passes over memory in one run

@@ -26,8 +26,8 @@ from tinynode.devices import Arrays, get_device
 from tinynode.net.commit import Commit
 from tinynode.net.operator import EMPTY, ArraySpec, Operator
 from tinynode.net.owned_memory import lent, owned_copy
-from tinynode.net.plan import Layout, call_node
-from tinynode_fast.actions import Call, Net, OpaqueCall, View
+from tinynode.net.plan import Packing, call_node
+from tinynode_fast.actions import FunctionCall, Net, OpaqueCall, View
 from tinynode_fast.limits import LIMITS
 from tinynode_fast.lowering import Lowering, Step
 from tinynode_fast.memory import (
@@ -43,7 +43,7 @@ from tinynode_fast.native import build
 from tinynode_fast.native.build import NotBuiltError
 from tinynode_fast.native.calls import NestCall
 from tinynode_fast.native.emit import source_of
-from tinynode_fast.native.formulas import Formula
+from tinynode_fast.native.formulas import ElementFormula
 from tinynode_fast.native.nests import Nest
 
 PACKED = "@packed"
@@ -137,17 +137,17 @@ class FastPlan:
         yield from [f"    {line}" for line in (source or "no operator becomes C").splitlines()]
 
 
-def packing_of(net: Net) -> Layout | None:
+def packing_of(net: Net) -> Packing | None:
     """The places of the small saved arrays in one array of bytes."""
     packed, size = {}, 0
     for name in net.saved:
         if is_small(net.forms[name]):
             packed[name] = size, net.forms[name]
             size += -(-bytes_of(net.forms[name]) // 64) * 64
-    return Layout(packed, size, tuple(net.saved)) if packed else None
+    return Packing(packed, size, tuple(net.saved)) if packed else None
 
 
-def names_given(names: list[str], layout: Layout | None) -> list[str]:
+def names_given(names: list[str], layout: Packing | None) -> list[str]:
     """The names of the arrays for ``run``; the small arrays of a layout come as ``PACKED``."""
     if layout is None:
         return names
@@ -193,12 +193,12 @@ class CallPlan:
     """
 
     def __init__(
-        self, net: Net, packing: Layout | None, library_of: Callable[[str], Any] | None = None
+        self, net: Net, packing: Packing | None, library_of: Callable[[str], Any] | None = None
     ) -> None:
         self.lowering = Lowering(net, is_native=library_of is not None)
         nests = self.lowering.nests()
         self.library: Any = library_of(source_of(nests)) if library_of and nests else None
-        self.packing = packing or Layout({}, 0, ())
+        self.packing = packing or Packing({}, 0, ())
         self.packed = self.packing.packed
         self.outputs = {*net.outputs, *net.saved}
         self.leaving = {self.lowering.root(name) for name in self.outputs}
@@ -252,7 +252,7 @@ class CallPlan:
             ends.setdefault(number, []).append(name)
         return ends
 
-    def _take_inputs(self, given: list[str], layout: Layout | None) -> None:
+    def _take_inputs(self, given: list[str], layout: Packing | None) -> None:
         """Copy small inputs at each run, so that calls know their arrays."""
         for slot, name in enumerate(given):
             if layout is not None and name == PACKED:
@@ -285,9 +285,11 @@ class CallPlan:
                 self._add_nest(action)
             else:
                 function = action.function
-                function = function.in_numpy if isinstance(function, Formula) else function
+                function = function.in_numpy if isinstance(function, ElementFormula) else function
                 self._append(function, (*action.reads, *action.writes), -1)
-        is_in_place = isinstance(action, Nest | Call)  # a call writes C order into the arena
+        is_in_place = isinstance(
+            action, Nest | FunctionCall
+        )  # a call writes C order into the arena
         for name in action.writes:
             if name in self.packed and not (is_in_place and name not in self.lowering.orders):
                 self._pack(name)

@@ -25,7 +25,7 @@ from tests.net.test_passes import Net, constant, masks, nets, op
 from tinynode import functions as fn
 from tinynode.net import Operator
 from tinynode.net.operator import EMPTY, operator_of
-from tinynode.net.plan import Layout, Plan, Saved
+from tinynode.net.plan import Packing, Plan, Saved
 from tinynode_fast.actions import Net as WholeNet
 from tinynode_fast.images import KERNELS
 from tinynode_fast.limits import LIMITS
@@ -42,7 +42,7 @@ def plan_of(
     inputs: dict[str, Any],
     outputs: Sequence[str],
     saved: Sequence[str] = (),
-    layout: Layout | None = None,
+    layout: Packing | None = None,
 ) -> FastPlan:
     devices = dict.fromkeys(inputs, F)
     return FastPlan(operators, devices, outputs, specs_of(operators, inputs, F), saved, layout)

@@ -31,7 +31,7 @@ from tinynode.net.operator import Operator, operator_of
 from tinynode.net.passes import PASSES, TimesNumber
 from tinynode.net.plan import Plan
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
-from tinynode_fast.actions import Call, Net, OpaqueCall
+from tinynode_fast.actions import FunctionCall, Net, OpaqueCall
 from tinynode_fast.images import CHANNELS_LAST, KERNELS
 from tinynode_fast.lowering import Lowering
 from tinynode_fast.native import formulas
@@ -226,7 +226,7 @@ def lowered(operators: list[Operator], arrays: dict[str, Any]) -> Lowering:
 
 def title_of(action: Any) -> str:
     """The function of an action."""
-    if not isinstance(action, Call):
+    if not isinstance(action, FunctionCall):
         return type(action).__name__
     function = getattr(action.function, "func", action.function)
     return str(getattr(function, "name", "") or function.__name__)

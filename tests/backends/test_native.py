@@ -307,7 +307,9 @@ def test_labels_of_two_losses_are_checked_for_each(reduction: str, at_once: list
 
 @pytest.mark.parametrize(("kind", "wrong"), [(fn.Add, "x - y"), (fn.Maximum, "x > y ? x : y")])
 def test_a_wrong_formula_is_caught(kind: Any, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(formulas.FORMULAS, kind, formulas.Formula("wrong", ("x", "y"), wrong))
+    monkeypatch.setitem(
+        formulas.FORMULAS, kind, formulas.ElementFormula("wrong", ("x", "y"), wrong)
+    )
     with pytest.raises(AssertionError):
         test_formulas_on_special_values(kind, "float64")
 

@@ -13,7 +13,7 @@ import pytest
 import tinynode as tn
 from tinynode import config_sources
 from tinynode.commands import main
-from tinynode.config_sources import KINDS, Source, read_sources, working_folder
+from tinynode.config_sources import KINDS, SettingSource, read_sources, working_folder
 from tinynode.devices import current_device
 from tinynode.errors import ConfigError, DeviceError
 
@@ -37,15 +37,15 @@ def test_nothing_set_is_nothing_found(tmp_path):
 
 def test_an_empty_variable_does_not_cover_the_file(tmp_path):
     path = write(tmp_path, "tinynode.toml", "debug = true\n")
-    assert read_sources({"TINYNODE_DEBUG": ""}, tmp_path) == {"debug": Source(True, path)}
+    assert read_sources({"TINYNODE_DEBUG": ""}, tmp_path) == {"debug": SettingSource(True, path)}
 
 
 def test_the_environment_has_every_setting_under_its_name_in_capitals():
     texts = {bool: "1", str: "float64"}
     environment = {f"TINYNODE_{name.upper()}": texts[kind] for name, kind in KINDS.items()}
     found = read_sources(environment, None)
-    assert found["debug"] == Source(True, "the environment's TINYNODE_DEBUG")
-    assert found["dtype"] == Source("float64", "the environment's TINYNODE_DTYPE")
+    assert found["debug"] == SettingSource(True, "the environment's TINYNODE_DEBUG")
+    assert found["dtype"] == SettingSource("float64", "the environment's TINYNODE_DTYPE")
     assert set(found) == set(KINDS)
 
 
@@ -59,29 +59,29 @@ def test_truth_in_the_environment(text, value):
 
 def test_the_table_of_a_pyproject_and_a_file_of_our_own(tmp_path):
     path = write(tmp_path, "pyproject.toml", '[tool.tinynode]\ndevice = "fast"\ntrain = false\n')
-    expected = {"device": Source("fast", path), "train": Source(False, path)}
+    expected = {"device": SettingSource("fast", path), "train": SettingSource(False, path)}
     assert read_sources({}, tmp_path) == expected
     own = write(tmp_path, "tinynode.toml", 'device = "numpy"\n')  # comes first in one folder
-    assert read_sources({}, tmp_path) == {"device": Source("numpy", own)}
+    assert read_sources({}, tmp_path) == {"device": SettingSource("numpy", own)}
 
 
 def test_the_nearest_file_counts_and_a_pyproject_of_others_is_passed_over(tmp_path):
     far = write(tmp_path, "tinynode.toml", 'device = "far"\n')
     inner = tmp_path / "a" / "b"
     write(inner, "pyproject.toml", '[project]\nname = "a-user-of-tinynode"\n')
-    assert read_sources({}, inner) == {"device": Source("far", far)}
+    assert read_sources({}, inner) == {"device": SettingSource("far", far)}
     write(tmp_path / "a", "pyproject.toml", "this is [ no TOML, and does not name us")
     assert read_sources({}, inner)["device"].value == "far"
     near = write(tmp_path / "a", "tinynode.toml", "debug = true\n")
-    assert read_sources({}, inner) == {"debug": Source(True, near)}  # files are not merged
+    assert read_sources({}, inner) == {"debug": SettingSource(True, near)}  # files are not merged
 
 
 def test_the_environment_comes_before_the_file(tmp_path):
     path = write(tmp_path, "tinynode.toml", 'device = "far"\ndtype = "float64"\n')
     found = read_sources({"TINYNODE_DEVICE": "near"}, tmp_path)
     assert found == {
-        "device": Source("near", "the environment's TINYNODE_DEVICE"),
-        "dtype": Source("float64", path),
+        "device": SettingSource("near", "the environment's TINYNODE_DEVICE"),
+        "dtype": SettingSource("float64", path),
     }
 
 
@@ -243,9 +243,9 @@ def test_a_file_that_does_not_count_covers_no_other(tmp_path):
     os.chmod(near, 0o666)
     project = write(tmp_path / "near", "pyproject.toml", PROJECT)
     with pytest.warns(UserWarning, match="near"):
-        assert read_sources({}, tmp_path / "near") == {"device": Source("fast", project)}
+        assert read_sources({}, tmp_path / "near") == {"device": SettingSource("fast", project)}
     os.unlink(project)
-    assert read_sources({}, tmp_path / "near") == {"device": Source("fast", far)}
+    assert read_sources({}, tmp_path / "near") == {"device": SettingSource("fast", far)}
 
 
 @POSIX
@@ -310,7 +310,9 @@ def test_a_file_names_no_compiler(tmp_path):
     with pytest.raises(ConfigError, match="a file cannot set compiler"):
         read_sources({}, tmp_path)
     origin = "the environment's TINYNODE_COMPILER"
-    assert read_sources({"TINYNODE_COMPILER": "cc"}, None) == {"compiler": Source("cc", origin)}
+    assert read_sources({"TINYNODE_COMPILER": "cc"}, None) == {
+        "compiler": SettingSource("cc", origin)
+    }
 
 
 def test_the_program_of_a_file_of_another_user_is_not_started(tmp_path, monkeypatch):

@@ -61,13 +61,13 @@ def test_an_error_of_another_module_stays() -> None:
 
 def test_what_can_be_no_function() -> None:
     with pytest.raises(OperandError, match="Give the class, and its constants by keyword"):
-        calls.Call("torch_function", tn.functions.Exp(), {})  # type: ignore[arg-type]
+        calls.ForeignCall("torch_function", tn.functions.Exp(), {})  # type: ignore[arg-type]
     with pytest.raises(OperandError, match="expected a FunctionNode class, or a function"):
-        calls.Call("jax_function", 3.0, {})  # type: ignore[arg-type]
+        calls.ForeignCall("jax_function", 3.0, {})  # type: ignore[arg-type]
 
 
 def test_an_output_that_is_no_variable() -> None:
-    call = calls.Call("jax_function", lambda x: (x, x.array), {})
+    call = calls.ForeignCall("jax_function", lambda x: (x, x.array), {})
     with pytest.raises(OperandError, match=r"jax_function: output 1 of <lambda> is ndarray .*"):
         call(tn.asarray([1.0]))
 
@@ -75,7 +75,7 @@ def test_an_output_that_is_no_variable() -> None:
 def test_single_and_several_outputs() -> None:
     x = tn.asarray([1.0])
     for f, single in ((double, True), (lambda x: (x,), False), (tn.functions.Exp, True)):
-        call = calls.Call("jax_function", f, {})
+        call = calls.ForeignCall("jax_function", f, {})
         assert isinstance(call(x), tuple) and call.single is single
 
 

@@ -438,7 +438,7 @@ def test_a_commit_takes_memory_that_nobody_else_sees() -> None:
     """The results are taken before the asserts, which keep what they compare."""
     moments = {"m": owned_copy(np.ones(3))}
     slot = SimpleNamespace(parameter=tn.Variable(owned_copy(np.zeros(3))), moments=moments)
-    one = commit.Commit({"w": commit.Place(slot, None), "m": commit.Place(slot, "m")})
+    one = commit.Commit({"w": commit.ArrayHolder(slot, None), "m": commit.ArrayHolder(slot, "m")})
     for name in ("w", "m"):
         del moments
         array = lent(slot.parameter.array if name == "w" else slot.moments["m"])

@@ -205,3 +205,19 @@ def test_a_backend_knows_only_the_protocol(name: str) -> None:
         protocol = (*protocol, "tinynode.configuration")
     assert all(target.startswith(protocol) for target in of_tinynode)
     assert name.startswith("tinynode_cupy") or not [t for t in used if t.startswith("cupy")]
+
+
+FUNCTIONS_AND_LAYERS = {"AvgPool2d", "Conv2d", "Identity", "Linear", "MaxPool2d", "Mean"}
+"""The public names of a FunctionNode, and of a layer or a metric."""
+MOVING = ("tinynode.core.", "tinynode.learn.", "tinynode.show.")
+"""The rooms whose files are still to be told apart."""
+
+
+def test_a_class_name_stands_in_one_place() -> None:
+    places: dict[str, list[str]] = {}
+    for module, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and not module.startswith(MOVING):
+                places.setdefault(node.name, []).append(module)
+    twice = {name: found for name, found in places.items() if len(found) > 1}
+    assert set(twice) == FUNCTIONS_AND_LAYERS, twice

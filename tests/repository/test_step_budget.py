@@ -204,5 +204,5 @@ def test_a_repeated_call_of_a_compiled_function_takes_the_short_way(captures: bo
     steps = steps_of(lambda: compiled(x, w))
     names = {function for _, function in steps.calls}
     assert not {"CompiledFunction._recording", "flatten"} & names
-    assert ("Recording.run" in names) == captures
+    assert ("NetRecording.run" in names) == captures
     assert len(steps.calls) <= (30 if captures else 25), steps.calls

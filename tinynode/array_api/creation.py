@@ -16,7 +16,7 @@ from tinynode.devices import find_device, to_host
 from tinynode.errors import OperandError
 
 
-class Creation(NamespaceBase):
+class CreationFunctions(NamespaceBase):
     """The creation functions. ``device`` is a tinynode.Device, a name, or None for the home.
 
     New Variables require no gradient. A Variable among the values keeps the graph: ``asarray(x)``,

@@ -54,7 +54,7 @@ class NodeOfTwo(Forwarder):
         return y
 
 
-class Elementwise(NamespaceBase):
+class ElementwiseFunctions(NamespaceBase):
     """The elementwise functions, and ``clip``.
 
     A number beside an array takes the dtype of the array. For formulas and gradients, see

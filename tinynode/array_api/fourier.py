@@ -12,7 +12,7 @@ from tinynode.core.variable import Variable
 from tinynode.functions import fft as transforms
 
 
-class AlongAxis(Forwarder):
+class AxisTransform(Forwarder):
     """A transform along an axis."""
 
     def __call__(
@@ -30,7 +30,7 @@ class AlongAxis(Forwarder):
         return y
 
 
-class AlongAxes(Forwarder):
+class AxesTransform(Forwarder):
     """A transform along several axes."""
 
     def __call__(
@@ -53,16 +53,16 @@ class Fourier(NamespaceBase):
 
     __name__ = "tinynode.array_api.fft"
 
-    fft = AlongAxis(transforms.fft)
-    ifft = AlongAxis(transforms.ifft)
-    rfft = AlongAxis(transforms.rfft)
-    irfft = AlongAxis(transforms.irfft)
-    hfft = AlongAxis(transforms.hfft)
-    ihfft = AlongAxis(transforms.ihfft)
-    fftn = AlongAxes(transforms.fftn)
-    ifftn = AlongAxes(transforms.ifftn)
-    rfftn = AlongAxes(transforms.rfftn)
-    irfftn = AlongAxes(transforms.irfftn)
+    fft = AxisTransform(transforms.fft)
+    ifft = AxisTransform(transforms.ifft)
+    rfft = AxisTransform(transforms.rfft)
+    irfft = AxisTransform(transforms.irfft)
+    hfft = AxisTransform(transforms.hfft)
+    ihfft = AxisTransform(transforms.ihfft)
+    fftn = AxesTransform(transforms.fftn)
+    ifftn = AxesTransform(transforms.ifftn)
+    rfftn = AxesTransform(transforms.rfftn)
+    irfftn = AxesTransform(transforms.irfftn)
 
     def fftfreq(
         self, n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tinynode.array_api.base import NamespaceBase
-from tinynode.array_api.creation import Creation
+from tinynode.array_api.creation import CreationFunctions
 from tinynode.array_api.dtypes import DataTypes
-from tinynode.array_api.elementwise import Elementwise
+from tinynode.array_api.elementwise import ElementwiseFunctions
 from tinynode.array_api.fourier import Fourier
 from tinynode.array_api.linear_algebra import LinearAlgebra
 from tinynode.array_api.manipulation import Manipulation
@@ -27,21 +27,23 @@ namespaces: dict[Device, ArrayNamespace] = {}
 """The only namespace of each device."""
 
 
-class LinAlg(LinearAlgebra):
+class LinAlgNamespace(LinearAlgebra):
     """The extension ``linalg`` of a device."""
 
     def _beside(self, device: Device) -> NamespaceBase:
         return namespace_of_device(device).linalg
 
 
-class FFT(Fourier):
+class FFTNamespace(Fourier):
     """The extension ``fft`` of a device."""
 
     def _beside(self, device: Device) -> NamespaceBase:
         return namespace_of_device(device).fft
 
 
-class ArrayNamespace(Elementwise, Statistical, Searching, Manipulation, Creation, DataTypes):
+class ArrayNamespace(
+    ElementwiseFunctions, Statistical, Searching, Manipulation, CreationFunctions, DataTypes
+):
     """The Array API standard 2025.12 for Variables of a device: ``xp`` in code of others.
 
     The differentiable functions call ``tinynode.functions``. Other functions compute on arrays and
@@ -62,9 +64,9 @@ class ArrayNamespace(Elementwise, Statistical, Searching, Manipulation, Creation
         self.device = home
         self.special = Special(home)
         if hasattr(self._xp, "linalg"):
-            self.linalg = LinAlg(home)
+            self.linalg = LinAlgNamespace(home)
         if hasattr(self._xp, "fft"):
-            self.fft = FFT(home)
+            self.fft = FFTNamespace(home)
 
     def _beside(self, device: Device) -> NamespaceBase:
         return namespace_of_device(device)

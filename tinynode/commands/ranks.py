@@ -53,7 +53,7 @@ def start_ranks(number: int, arguments: Sequence[str], logs: Path) -> int:
         environment.setdefault(variable, str(share))
     if is_capable_terminal():
         environment[TERMINAL_VARIABLE] = str(shutil.get_terminal_size().columns)
-    return Ranks([*command, *arguments], environment, logs).run()
+    return RunningRanks([*command, *arguments], environment, logs).run()
 
 
 def _launcher() -> str:
@@ -68,7 +68,7 @@ def _launcher() -> str:
     return found
 
 
-class Ranks:
+class RunningRanks:
     """The running ranks.
 
     Args:

@@ -20,13 +20,13 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.devices import to_host, without_hidden_axes
 from tinynode.doctor.findings import Finding
 from tinynode.doctor.naming import Names, line_of_call
-from tinynode.doctor.replay import Values, living_outputs
+from tinynode.doctor.replay import NodeArrays, living_outputs
 from tinynode.doctor.thresholds import DEAD_SHARE, LEAST_ROWS, SATURATED_SHARE, SATURATED_SLOPE
 from tinynode.functions import ReLU, Sigmoid, Tanh
 
 
 def activation_findings(
-    functions: Sequence[FunctionNode], values: Values, names: Names
+    functions: Sequence[FunctionNode], values: NodeArrays, names: Names
 ) -> list[Finding]:
     """The findings of all activations with known outputs."""
     findings = []

@@ -16,7 +16,7 @@ from tinynode.doctor.backward_pass import undisturbed
 from tinynode.doctor.findings import Finding
 from tinynode.doctor.naming import LineHook, Names, line_of_call, place_of_backward
 from tinynode.doctor.node_check import NodeCheck, check_node
-from tinynode.doctor.replay import Values
+from tinynode.doctor.replay import NodeArrays
 from tinynode.errors import number_text
 from tinynode.show.graphs.text import functions_behind
 
@@ -39,7 +39,7 @@ class BackwardChecks:
     def __init__(
         self,
         functions: Sequence[FunctionNode],
-        values: Values,
+        values: NodeArrays,
         trusted: Collection[type] = (),
         limit: int | None = None,
     ) -> None:
@@ -57,7 +57,7 @@ class BackwardChecks:
     def _skip(self, function: FunctionNode, reason: str) -> None:
         self.unchecked.setdefault(reason, []).append(function.label)
 
-    def _check(self, function: FunctionNode, values: Values) -> None:
+    def _check(self, function: FunctionNode, values: NodeArrays) -> None:
         seen = values.inputs(function)
         arrays = []
         for node, array in zip(function.inputs or (), seen, strict=True):
@@ -134,7 +134,7 @@ def blame(call: Callable[[], Sequence[Variable]]) -> list[str]:
         nodes = [y.node for y in call()]
     functions = functions_behind(nodes, differentiable=True)
     with undisturbed():
-        checks = BackwardChecks(functions, Values(functions_behind(nodes)))
+        checks = BackwardChecks(functions, NodeArrays(functions_behind(nodes)))
     found = checks.findings(Names(functions, None))
     if not found:
         return [

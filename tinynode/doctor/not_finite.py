@@ -17,12 +17,15 @@ from tinynode.devices import Array, is_floating, to_host, without_hidden_axes
 from tinynode.doctor.backward_pass import BackwardPass, is_finite
 from tinynode.doctor.findings import Finding
 from tinynode.doctor.naming import Names, line_of_call
-from tinynode.doctor.replay import Values, living_outputs
+from tinynode.doctor.replay import NodeArrays, living_outputs
 from tinynode.errors import number_text
 
 
 def forward_origin(
-    functions: Sequence[FunctionNode], leaves: Sequence[VariableNode], values: Values, names: Names
+    functions: Sequence[FunctionNode],
+    leaves: Sequence[VariableNode],
+    values: NodeArrays,
+    names: Names,
 ) -> list[Finding]:
     """The first leaf with NaN or inf, else the first function with NaN or inf only in the output.
 

@@ -66,7 +66,7 @@ def run(function: FunctionNode, arrays: Sequence[Array], devices: Sequence[Devic
         return [y.raw for y in rebuild(function).apply(tuple(inputs))]
 
 
-class Values:
+class NodeArrays:
     """The arrays of the nodes of a graph.
 
     Args:

@@ -34,7 +34,7 @@ from tinynode.doctor.parameters import (
     never_changed,
     outside_optimizer,
 )
-from tinynode.doctor.replay import Values
+from tinynode.doctor.replay import NodeArrays
 from tinynode.errors import GraphError, OperandError, describe, printable
 from tinynode.nn.module import Module
 from tinynode.nn.optimizers import Optimizer
@@ -139,7 +139,7 @@ class _Visit:
         every = functions_behind([loss.node])
         self.functions = functions_behind([loss.node], differentiable=True)
         self.names = Names(self.functions, model)
-        self.values = Values(every)
+        self.values = NodeArrays(every)
         nodes = dict.fromkeys(node for function in every for node in function.inputs or ())
         self.leaves = [node for node in nodes if node.creator_node is None]
         self.trained = [] if optimizer is None else parameters_of(optimizer)

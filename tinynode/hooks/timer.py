@@ -38,7 +38,7 @@ class FunctionTime(TypedDict):
     dtypes: list[str]
 
 
-class Call:
+class TimedCall:
     """A forward or a backward of a function.
 
     Attributes:
@@ -80,11 +80,11 @@ class TimerHook(CallHook):
 
     def __init__(self) -> None:
         super().__init__()
-        self.finished: list[Call] = []
+        self.finished: list[TimedCall] = []
         """Every complete call, in order of completion."""
 
-    def begin(self, function: FunctionNode, direction: str, arrays: OptionalArrays) -> Call:
-        return Call(function, direction, arrays)
+    def begin(self, function: FunctionNode, direction: str, arrays: OptionalArrays) -> TimedCall:
+        return TimedCall(function, direction, arrays)
 
     def end(
         self,

@@ -36,11 +36,11 @@ def torch_function(f: Callable[..., Any], **constants: Any) -> Callable[..., Any
         DeviceError: in a call, a tensor is on a GPU, and the backend cupy cannot be used.
     """
     try:
-        from tinynode.interop.calls import Call  # above the core, as tinynode itself
+        from tinynode.interop.calls import ForeignCall  # above the core, as tinynode itself
         from tinynode.interop.torch_tensors import TorchFunction  # PyTorch is optional
     except ModuleNotFoundError as error:
         raise missing_library("torch_function", "torch", "PyTorch", error) from error
-    return TorchFunction(Call("torch_function", f, constants))
+    return TorchFunction(ForeignCall("torch_function", f, constants))
 
 
 def jax_function(f: Callable[..., Any], **constants: Any) -> Callable[..., Any]:
@@ -64,11 +64,11 @@ def jax_function(f: Callable[..., Any], **constants: Any) -> Callable[..., Any]:
             an argument has another dtype.
     """
     try:
-        from tinynode.interop.calls import Call  # above the core, as tinynode itself
+        from tinynode.interop.calls import ForeignCall  # above the core, as tinynode itself
         from tinynode.interop.jax_arrays import JaxFunction  # JAX is optional
     except ModuleNotFoundError as error:
         raise missing_library("jax_function", "jax", "JAX", error) from error
-    return JaxFunction(Call("jax_function", f, constants))
+    return JaxFunction(ForeignCall("jax_function", f, constants))
 
 
 def missing_library(function: str, package: str, name: str, error: ImportError) -> ImportError:

@@ -17,7 +17,7 @@ from tinynode.functions.data_types import narrowed
 Variables = tuple[Variable, ...]
 
 
-class Call:
+class ForeignCall:
     """A FunctionNode class or a function of Variables, with constants; gives a tuple.
 
     Attributes:

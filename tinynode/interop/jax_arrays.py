@@ -15,14 +15,14 @@ import numpy
 from tinynode.configuration import config, enable_grad, no_grad
 from tinynode.core.variable import Variable
 from tinynode.devices import is_floating
-from tinynode.interop.calls import Call, Variables, gradients
+from tinynode.interop.calls import ForeignCall, Variables, gradients
 from tinynode.interop.jax_shapes import Specs, array_for, specs_of_outputs, to_numpy
 
 
 class JaxFunction:
     """The result of ``tinynode.interop.jax_function``: call it with JAX's or NumPy's arrays."""
 
-    def __init__(self, call: Call | Gradient) -> None:
+    def __init__(self, call: ForeignCall | ForeignGradient) -> None:
         self.call = call
         self.with_rule = jax.custom_vjp(self.value)
         self.with_rule.defvjp(self.value_and_inputs, self.pull_back)
@@ -54,17 +54,17 @@ class JaxFunction:
     def pull_back(self, arrays: Any, gradients_of_outputs: Any) -> tuple[Any, ...]:
         """dL/dx for each input; None, which JAX reads as zeros, for integers and bools."""
         given = [g for g in gradients_of_outputs if g.dtype != jax.dtypes.float0]
-        found = iter(JaxFunction(Gradient(self.call, len(arrays)))(*arrays, *given))
+        found = iter(JaxFunction(ForeignGradient(self.call, len(arrays)))(*arrays, *given))
         floating = [numpy.issubdtype(a.dtype, numpy.floating) for a in arrays]
         return tuple(next(found) if one else None for one in floating)
 
 
-class Gradient:
+class ForeignGradient:
     """The gradients of a call: a function of the inputs and of the output gradients."""
 
     single = False
 
-    def __init__(self, call: Call | Gradient, inputs: int) -> None:
+    def __init__(self, call: ForeignCall | ForeignGradient, inputs: int) -> None:
         self.call, self.inputs = call, inputs
         self.name: str = f"gradient of {call.name}"
 

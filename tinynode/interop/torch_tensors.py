@@ -13,14 +13,14 @@ import torch
 
 from tinynode.configuration import using_config
 from tinynode.core.variable import Variable
-from tinynode.interop.calls import Call, Variables, gradients
+from tinynode.interop.calls import ForeignCall, Variables, gradients
 from tinynode.interop.torch_memory import as_tensor, as_variable, check_tensor
 
 
 class TorchFunction:
     """The result of ``tinynode.interop.torch_function``: call it with tensors."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: ForeignCall) -> None:
         self.call = call
 
     def __repr__(self) -> str:

@@ -43,7 +43,7 @@ def wait() -> None:
         pass
 
 
-class Place(NamedTuple):
+class ArrayHolder(NamedTuple):
     """Where a parameter or a moment stands.
 
     Attributes:
@@ -76,7 +76,7 @@ class Commit:
         places: the parameters and moments to overwrite, by name.
     """
 
-    def __init__(self, places: Mapping[str, Place]) -> None:
+    def __init__(self, places: Mapping[str, ArrayHolder]) -> None:
         self.places = places
         self.has_begun = False
         self._handler: Any = None

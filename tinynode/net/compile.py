@@ -64,13 +64,13 @@ class CompiledFunction(Wrapper):
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self.inside_hooks = inside_hooks
-        self._recordings: dict[Any, list[Recording]] = {}
+        self._recordings: dict[Any, list[NetRecording]] = {}
         # the signature of the latest call on Variables alone, and its recording
-        self._recent: tuple[Any, Recording] | None = None
+        self._recent: tuple[Any, NetRecording] | None = None
         self._has_warned = False
 
     @property
-    def recordings(self) -> tuple[Recording, ...]:
+    def recordings(self) -> tuple[NetRecording, ...]:
         """All recordings."""
         return tuple([one for found in self._recordings.values() for one in found])
 
@@ -168,7 +168,7 @@ class CompiledFunction(Wrapper):
 
     def _recording(
         self, args: tuple[Any, ...], keywords: dict[str, Any]
-    ) -> tuple[Recording, Sequence[Variable]]:
+    ) -> tuple[NetRecording, Sequence[Variable]]:
         """The recording that fits a call, made now if there is none; the Variables of the call."""
         variables, treedef = flatten((args, keywords), self.title)
         specs, now = specs_of(variables), settings()  # before the function changes any of them
@@ -182,11 +182,11 @@ class CompiledFunction(Wrapper):
         self._recent = ((*specs, now), recording) if is_plain else None
         return recording, variables
 
-    def _record(self, variables: list[Variable], treedef: Any, key: Any) -> Recording:
+    def _record(self, variables: list[Variable], treedef: Any, key: Any) -> NetRecording:
         """A new recording, which is dropped when an argument by identity is freed."""
         with noted_reads() as values, paused_collector():
             found = trace_flat(self.function, variables, treedef)
-        recording = Recording(found, variables, values)
+        recording = NetRecording(found, variables, values)
         forget = functools.partial(_forget, weakref.ref(self), key)
         for leaf in (*leaves(treedef), *recording.settings.values()):
             if isinstance(leaf, ByIdentity):
@@ -218,7 +218,7 @@ def _forget(compiled: weakref.ref[CompiledFunction], key: Any, _: Any) -> None:
         owner.drop(key)
 
 
-class Recording:
+class NetRecording:
     """The net of one signature, ready to run.
 
     Args:

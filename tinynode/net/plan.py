@@ -21,7 +21,7 @@ from tinynode.net.passes import is_random, simplify
 from tinynode.net.shape_runner import ShapeRunner, has_large
 
 
-class Step(NamedTuple):
+class PlanStep(NamedTuple):
     """One call of a forward, on arrays of the plan's table of values.
 
     Attributes:
@@ -41,7 +41,7 @@ class Step(NamedTuple):
     freed: tuple[int, ...]
 
 
-class Layout(NamedTuple):
+class Packing(NamedTuple):
     """How a plan packs the arrays saved for a backward: the small arrays in one byte array.
 
     Attributes:
@@ -65,7 +65,7 @@ class Saved(NamedTuple):
     """The arrays saved by a forward, in the order of their names, or packed by a layout."""
 
     arrays: Arrays
-    layout: Layout | None
+    layout: Packing | None
 
     def unpacked(self) -> Arrays:
         """One array for each name."""
@@ -92,7 +92,7 @@ class Plan:
         layout: the packing of saved arrays; None, since ``Plan`` packs nothing.
     """
 
-    layout: Layout | None = None
+    layout: Packing | None = None
 
     def __init__(
         self,
@@ -116,14 +116,14 @@ class Plan:
             if isinstance(node, Constant):
                 continue
             reads = tuple([indexes[name] for name in operator.input_names])
-            steps.append(Step(operator, node, device, output_device, reads, ()))
+            steps.append(PlanStep(operator, node, device, output_device, reads, ()))
             indexes.update((name, size + i) for i, name in enumerate(operator.output_names))
             size += len(operator.output_names)
         self.outputs = tuple([indexes[name] for name in outputs])
         self.copied = tuple([i for i, name in enumerate(outputs) if name in fixed])
         self.steps = self._with_freed(steps, size)
 
-    def _with_freed(self, steps: list[Step], size: int) -> list[Step]:
+    def _with_freed(self, steps: list[PlanStep], size: int) -> list[PlanStep]:
         """The steps, each with the arrays that no later step reads."""
         needed = set(self.outputs)
         finished = []
@@ -223,7 +223,7 @@ class Noted(NamedTuple):
         devices: Mapping[str, Device],
         outputs: Sequence[str],
         saved: Sequence[str] = (),
-        layout: Layout | None = None,
+        layout: Packing | None = None,
     ) -> Any:
         """The plan of later runs; see ``plan_of`` for the arguments."""
         with paused_collector():
@@ -303,7 +303,7 @@ def plan_of(
     outputs: Sequence[str],
     specs: ArraySpecs,
     saved: Sequence[str],
-    layout: Layout | None,
+    layout: Packing | None,
     used: Collection[Device],
 ) -> Any:
     """The backend's own plan if the net uses one device and its backend plans; else ``Plan``.

@@ -42,7 +42,7 @@ NOTHING_SAVED = Saved((), None)
 
 
 @dataclass
-class Gradient:
+class GradientNet:
     """The gradient net of a program, for some inputs and from some outputs.
 
     Attributes:
@@ -111,7 +111,7 @@ class Program:
         self.device = self._checked_device()
         # a second forward would speak to other processes once more
         self.is_differentiated = any(is_collective(one) for one in self.operators)
-        self.gradients: dict[Key, Gradient] = {}
+        self.gradients: dict[Key, GradientNet] = {}
         self._plans: dict[bool, Any] = {}
         self._noted: dict[bool, tuple[Noted, list[str]]] = {}  # with the names of saved arrays
 
@@ -186,7 +186,7 @@ class Program:
         number = len(self.outputs)
         return results[:number], Saved(results[number:], None)
 
-    def gradient(self, key: Key, arrays: Arrays) -> Gradient:
+    def gradient(self, key: Key, arrays: Arrays) -> GradientNet:
         """The gradient net, built at the first request from these input arrays."""
         found = self.gradients.get(key)
         if found is None:
@@ -194,7 +194,7 @@ class Program:
                 found = self.gradients[key] = self._build_gradient(key, arrays)
         return found
 
-    def _build_gradient(self, key: Key, arrays: Arrays) -> Gradient:
+    def _build_gradient(self, key: Key, arrays: Arrays) -> GradientNet:
         """The gradient net, from shapes alone if no function needs values."""
         if has_large(arrays):
             # a run of real arrays raises the errors that have other reasons
@@ -202,7 +202,7 @@ class Program:
                 return self._gradient_of(key, arrays)
         return self._gradient_of(key, arrays)
 
-    def _gradient_of(self, key: Key, arrays: Arrays) -> Gradient:
+    def _gradient_of(self, key: Key, arrays: Arrays) -> GradientNet:
         targets, given = key
         scope = Scope()
         for name, array in zip(self.inputs, arrays, strict=True):
@@ -224,7 +224,7 @@ class Program:
         )
         reached = [i for i, name in zip(targets, results, strict=True) if name is not None]
         seeds = [backward.seeds.get(name, name + GRAD) for name in names]
-        return Gradient(operators, saved, results, reached, is_sufficient, seeds)
+        return GradientNet(operators, saved, results, reached, is_sufficient, seeds)
 
     def run_gradient(self, key: Key, arrays: Arrays, saved: Saved, given: Arrays) -> Arrays:
         """The gradients, from the inputs, the saved arrays and the outputs' gradients."""
@@ -242,7 +242,7 @@ class Program:
         gradients: Arrays = found.plans[packed].run((*arrays, *saved.arrays, *given))
         return gradients
 
-    def _gradient_devices(self, key: Key, found: Gradient, arrays: Arrays) -> dict[str, Device]:
+    def _gradient_devices(self, key: Key, found: GradientNet, arrays: Arrays) -> dict[str, Device]:
         """The devices of the inputs of a gradient net, by name."""
         where = self._device_of_each()
         devices = self._with_seeds(key, found, where)
@@ -250,7 +250,7 @@ class Program:
         return {**self.devices, **{name: where[name] for name in names}, **devices}
 
     def _with_seeds(
-        self, key: Key, found: Gradient, where: dict[str, Device]
+        self, key: Key, found: GradientNet, where: dict[str, Device]
     ) -> dict[str, Device]:
         """The devices of the outputs' gradients, by name."""
         pairs = zip(found.seeds, key[1], strict=True)

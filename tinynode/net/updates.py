@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.net.commit import Place
+from tinynode.net.commit import ArrayHolder
 from tinynode.net.operator import Operator, operator_of
 from tinynode.net.owned_memory import lent
 from tinynode.net.registry import register_op
@@ -145,11 +145,11 @@ class Update:
             yield part.parameter, part.result
             yield from zip(part.read.values(), part.written.values(), strict=True)
 
-    def places(self) -> Iterator[tuple[str, Place]]:
+    def places(self) -> Iterator[tuple[str, ArrayHolder]]:
         """Each parameter and moment that is read and written, by name."""
         for part in self.parts:
-            yield part.parameter, Place(part.slot, None)
-            yield from [(name, Place(part.slot, key)) for key, name in part.read.items()]
+            yield part.parameter, ArrayHolder(part.slot, None)
+            yield from [(name, ArrayHolder(part.slot, key)) for key, name in part.read.items()]
 
     def release(self) -> None:
         """Free the gradients of the last step, and let the nodes forget the parameters' arrays.

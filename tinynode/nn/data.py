@@ -41,7 +41,7 @@ class Dataset:
 
 
 @runtime_checkable
-class Batched(Protocol):
+class BatchedDataset(Protocol):
     """A data set that gives many samples at once, faster than sample by sample."""
 
     def batch(self, indexes: Any) -> Any:
@@ -365,7 +365,7 @@ def make_batch(
         transform: called with each sample and its index in ``dataset``.
         collate: makes the batch of the list of samples.
     """
-    if transform is None and collate is None and isinstance(dataset, Batched):
+    if transform is None and collate is None and isinstance(dataset, BatchedDataset):
         return dataset.batch(indexes)
     samples = []
     for index in indexes.tolist():

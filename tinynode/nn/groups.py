@@ -16,7 +16,7 @@ Parameters: TypeAlias = Module | Iterable[Variable] | Iterable[Mapping[str, Any]
 """A Module, Parameters, or groups: dictionaries with ``"parameters"`` and settings."""
 
 
-class Group(NamedTuple):
+class ParameterGroup(NamedTuple):
     """A group of parameters.
 
     Attributes:
@@ -28,7 +28,9 @@ class Group(NamedTuple):
     settings: dict[str, Any] | None
 
 
-def named_groups(optimizer: str, given: Parameters, settings: tuple[str, ...]) -> list[Group]:
+def named_groups(
+    optimizer: str, given: Parameters, settings: tuple[str, ...]
+) -> list[ParameterGroup]:
     """The groups; parameters without groups are a single group, whose settings are None.
 
     Args:
@@ -42,8 +44,8 @@ def named_groups(optimizer: str, given: Parameters, settings: tuple[str, ...]) -
     """
     entries: Any = given if isinstance(given, Module | Variable) else list(given)
     if not isinstance(entries, list) or not any(isinstance(one, Mapping) for one in entries):
-        return [Group(named_parameters(optimizer, entries), None)]
-    groups: list[Group] = []
+        return [ParameterGroup(named_parameters(optimizer, entries), None)]
+    groups: list[ParameterGroup] = []
     first: dict[int, int] = {}
     start = 0
     for number, entry in enumerate(entries):
@@ -57,7 +59,7 @@ def named_groups(optimizer: str, given: Parameters, settings: tuple[str, ...]) -
                     f"{title} has the parameter {parameter_title(name, p)}, which group "
                     f"{first[id(p)]} has too. Give each parameter to a single group."
                 )
-        groups.append(Group(named, own))
+        groups.append(ParameterGroup(named, own))
     return groups
 
 

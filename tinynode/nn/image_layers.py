@@ -23,7 +23,7 @@ Window = int | tuple[int, ...]
 """An integer, or one for each axis of an image or of a volume."""
 
 
-class Windows(Module):
+class WindowLayer(Module):
     """Base of the layers that move a window over signals, images or volumes.
 
     Attributes:
@@ -36,7 +36,7 @@ class Windows(Module):
         return checked_window(type(self).__name__, setting, value, least, self.axes)
 
 
-class Convolution(Windows):
+class Convolution(WindowLayer):
     """Base of the convolutions: a weight, perhaps a bias, and the options of the windows.
 
     A subclass has the formula, the shapes and ``forward``.

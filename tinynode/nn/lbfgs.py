@@ -19,7 +19,7 @@ from tinynode.devices import Array, namespace_of, to_host
 from tinynode.errors import GraphError
 from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.groups import Parameters
-from tinynode.nn.line_search import Point, strong_wolfe
+from tinynode.nn.line_search import SearchPoint, strong_wolfe
 from tinynode.nn.optimizers import Optimizer
 from tinynode.nn.parameter import fresh_copy
 from tinynode.nn.state import State
@@ -164,18 +164,18 @@ class LBFGS(Optimizer):
                 break
             length, before = self._first_length(memory, gradient), loss
 
-            def at(t: float, x: Array = x, d: Array = direction) -> Point:
+            def at(t: float, x: Array = x, d: Array = direction) -> SearchPoint:
                 self._assign(x + t * d)
                 value = float(closure())
                 found = self._gradient()
-                return Point(t, value, _dot(found, d), found)
+                return SearchPoint(t, value, _dot(found, d), found)
 
             if self.line_search_fn is None:
                 is_last = iteration == self.max_iter - 1
-                point = Point(length, loss, slope, gradient) if is_last else at(length)
+                point = SearchPoint(length, loss, slope, gradient) if is_last else at(length)
                 calls += not is_last
             else:
-                start = Point(0.0, loss, slope, gradient)
+                start = SearchPoint(0.0, loss, slope, gradient)
                 least = self.tolerance_change / _largest(direction)
                 point, used = strong_wolfe(at, start, length, least, self.max_eval - calls)
                 calls += used

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tinynode.devices import Array
 
 
-class Point(NamedTuple):
+class SearchPoint(NamedTuple):
     """A length, the loss there, the slope along the direction, and the gradient."""
 
     t: float
@@ -28,8 +28,8 @@ C1, C2 = 1e-4, 0.9
 
 
 def strong_wolfe(
-    at: Callable[[float], Point], start: Point, t: float, least: float, most: int
-) -> tuple[Point, int]:
+    at: Callable[[float], SearchPoint], start: SearchPoint, t: float, least: float, most: int
+) -> tuple[SearchPoint, int]:
     """A point with both conditions, or the best point found; and the number of evaluations.
 
     Args:
@@ -55,14 +55,14 @@ def strong_wolfe(
 
 
 def _zoom(
-    at: Callable[[float], Point],
-    start: Point,
-    low: Point,
-    high: Point,
+    at: Callable[[float], SearchPoint],
+    start: SearchPoint,
+    low: SearchPoint,
+    high: SearchPoint,
     least: float,
     most: int,
     calls: int,
-) -> tuple[Point, int]:
+) -> tuple[SearchPoint, int]:
     """Divide the interval between two points; ``low`` is the point with the smaller loss."""
     low, high = sorted((low, high), key=_value)
     was_near = False
@@ -88,16 +88,16 @@ def _zoom(
     return low, calls
 
 
-def _value(point: Point) -> float:
+def _value(point: SearchPoint) -> float:
     return point.value if point.value == point.value else math.inf
 
 
-def _is_too_high(start: Point, point: Point) -> bool:
+def _is_too_high(start: SearchPoint, point: SearchPoint) -> bool:
     """True if the loss did not fall by enough, or is no number."""
     return not point.value <= start.value + C1 * point.t * start.slope
 
 
-def cubic_minimum(a: Point, b: Point, low: float, high: float) -> float:
+def cubic_minimum(a: SearchPoint, b: SearchPoint, low: float, high: float) -> float:
     """The minimum of the cubic with the values and slopes of two points, in low .. high.
 
     Source: Nocedal and Wright, equation 3.59.

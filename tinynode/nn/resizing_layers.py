@@ -10,13 +10,13 @@ from typing import Any
 
 from tinynode import functions
 from tinynode.core.variable import Variable
-from tinynode.nn.image_layers import Window, Windows
+from tinynode.nn.image_layers import Window, WindowLayer
 from tinynode.nn.module import Module
 
 Sizes = int | Sequence[int]
 
 
-class Pooling(Windows):
+class Pooling(WindowLayer):
     """Base of the layers that take a maximum or a mean of each window.
 
     Args:

@@ -158,7 +158,7 @@ def eps(x: Variable) -> float:
     return float(x.xp.finfo(x.dtype).eps)
 
 
-class Call:
+class ImplicitCall:
     """The constants of an ``ImplicitRoot``, compared by identity.
 
     Attributes:
@@ -213,7 +213,7 @@ class ImplicitRoot(FunctionNode):
 
     _found: Variable | None = None
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: ImplicitCall) -> None:
         self.call = call
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -244,7 +244,7 @@ class ImplicitRoot(FunctionNode):
 
 
 def adjoint(
-    call: Call, x: Variable, gx: Any, args: Sequence[Any], captured: Sequence[Variable]
+    call: ImplicitCall, x: Variable, gx: Any, args: Sequence[Any], captured: Sequence[Variable]
 ) -> Variable:
     """The solution u of A^T u = gx, as an implicit function of x, gx, args and ``captured``."""
     equation = call.equation
@@ -265,7 +265,7 @@ def adjoint(
 
     own = equation._replace(optimality=transposed, solver=solver, tolerance=float("inf"))
     variables, treedef = flatten(((x, gx, *args), {}), equation.name)
-    inner = Call(own, variables, treedef)
+    inner = ImplicitCall(own, variables, treedef)
     inner.captured = call.captured
     return ImplicitRoot(inner).apply((*variables, *captured))[0]
 
@@ -424,7 +424,7 @@ def _implicit(
                 f"{title}: a solver needs values, and inside of vmap each example has another. "
                 "Write the equation for all examples at once, or call it in a loop."
             )
-        call = Call(equation, variables, treedef)
+        call = ImplicitCall(equation, variables, treedef)
         x, captured = call.solution(variables)
         call.captured = tuple(captured)
         node = ImplicitRoot(call)

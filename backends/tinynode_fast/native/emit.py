@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tinynode_fast.actions import Call
-from tinynode_fast.native.formulas import CALL, FUNCTIONS, Formula, Reduction, functions_in
+from tinynode_fast.actions import FunctionCall
+from tinynode_fast.native.formulas import CALL, FUNCTIONS, ElementFormula, Reduction, functions_in
 from tinynode_fast.native.nests import TYPES, Nest
 
 _LETTER = re.compile(r"\b[a-z]\b(?!\()")
@@ -83,7 +83,7 @@ class Writer:
         self.types = {name: TYPES[nest.forms[name][1]] for name in nest.steps}
         self.loops = [f"i{k}" for k in range(len(nest.dims) - 1)] + ["j"]
         self.phase: dict[str, int] = {}
-        self.ends: list[Call] = []
+        self.ends: list[FunctionCall] = []
         kept: set[str] = set()
         for call in nest.calls:
             is_reduction = isinstance(call.function, Reduction)
@@ -116,7 +116,7 @@ class Writer:
         terms = [loop if step == 1 else f"{loop} * {step}" for step, loop in pairs if step]
         return f"{self.pointers[name]}[{' + '.join(terms) or '0'}]"
 
-    def end(self, call: Call) -> str:
+    def end(self, call: FunctionCall) -> str:
         """The place where an end is added up: a number, or an element in memory."""
         (write,) = call.writes
         if call.function.name == "rows":
@@ -148,7 +148,7 @@ class Writer:
                 yield f"    {place} = ({kind}){self.end(call)};"
         yield "}"
 
-    def _comment(self, call: Call) -> str:
+    def _comment(self, call: FunctionCall) -> str:
         write, what = self.name(call.writes[0]), call.function
         reads = [self.name(name) for name in call.reads]
         if isinstance(what, Reduction):
@@ -204,7 +204,7 @@ class Writer:
             if elements:
                 yield from self._phase(elements)
 
-    def _phase(self, calls: Sequence[Call]) -> Iterator[str]:
+    def _phase(self, calls: Sequence[FunctionCall]) -> Iterator[str]:
         """A loop over the elements of a row, and the results of the loop's reductions."""
         nest = self.nest
         inner = [c for c in calls if self._part(c) is not None]
@@ -228,13 +228,13 @@ class Writer:
                 yield f"const {kind} {self.name(write)} = {cast}{found};"
                 yield from self._store(write)
 
-    def _part(self, call: Call) -> str | None:
+    def _part(self, call: FunctionCall) -> str | None:
         """The name of the part of a reduction that a row's loop adds up."""
         (write,) = call.writes
         is_part = isinstance(call.function, Reduction) and not self.nest.is_element(write)
         return f"{self.name(write)}_part" if is_part else None
 
-    def _body(self, calls: Sequence[Call]) -> Iterator[str]:
+    def _body(self, calls: Sequence[FunctionCall]) -> Iterator[str]:
         """The statements inside the loop of a phase."""
         here = {call.writes[0] for call in calls}
         for name in dict.fromkeys(n for call in calls for n in call.reads):
@@ -244,14 +244,14 @@ class Writer:
                 else:
                     yield from self._loads([name])
         for call in calls:
-            if isinstance(call.function, Formula):
+            if isinstance(call.function, ElementFormula):
                 yield from self._formula(call)
             else:
                 yield reduction(call, self._part(call) or self.end(call), self.name(call.reads[0]))
 
     # --- statements ------------------------------------------------------------------------------
 
-    def _formula(self, call: Call) -> Iterator[str]:
+    def _formula(self, call: FunctionCall) -> Iterator[str]:
         """The lines of a formula, and the store of the result."""
         (write,), what = call.writes, call.function
         kinds = [self.types[name] for name in (write, *call.reads)]
@@ -284,7 +284,7 @@ def substituted(text: str, operands: dict[str, str]) -> str:
     return _LETTER.sub(lambda found: operands.get(found[0], found[0]), text)
 
 
-def reduction(call: Call, total: str, value: str) -> str:
+def reduction(call: FunctionCall, total: str, value: str) -> str:
     """The statement that takes a value into a reduction."""
     if call.function.name == "largest":
         return f"{total} = {value} > {total} ? {value} : {total};"

@@ -36,7 +36,7 @@ def functions_in(text: str) -> frozenset[str]:
     return FUNCTIONS.intersection(CALL.findall(text))
 
 
-class Formula(NamedTuple):
+class ElementFormula(NamedTuple):
     """An elementwise operator: ``text`` computes an element from the operands' elements."""
 
     name: str
@@ -190,9 +190,12 @@ _BINARY = {
     f"u = (h * h * {3.0 * _CUBIC * _SCALE!r} + {_SCALE!r}) * h; "
     "((1.0 - t * t) * u + t + 1.0) * 0.5 * y",
 }
-FORMULAS: dict[type, Formula] = {
-    **{kind: Formula(kind.__name__.lower(), ("x",), text) for kind, text in _UNARY.items()},
-    **{kind: Formula(kind.__name__.lower(), ("x", "y"), text) for kind, text in _BINARY.items()},
-    functions.Where: Formula("where", ("c", "x", "y"), "c ? x : y"),
+FORMULAS: dict[type, ElementFormula] = {
+    **{kind: ElementFormula(kind.__name__.lower(), ("x",), text) for kind, text in _UNARY.items()},
+    **{
+        kind: ElementFormula(kind.__name__.lower(), ("x", "y"), text)
+        for kind, text in _BINARY.items()
+    },
+    functions.Where: ElementFormula("where", ("c", "x", "y"), "c ? x : y"),
 }
 """The formulas of operators without settings."""

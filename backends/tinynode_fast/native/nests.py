@@ -21,8 +21,8 @@ from typing import Any, TypeAlias
 import numpy
 
 from tinynode.net.operator import EMPTY, ArraySpec
-from tinynode_fast.actions import Action, Call, OpaqueCall, View
-from tinynode_fast.native.formulas import Formula, Reduction, broadcasts
+from tinynode_fast.actions import Action, FunctionCall, OpaqueCall, View
+from tinynode_fast.native.formulas import ElementFormula, Reduction, broadcasts
 
 Strides: TypeAlias = tuple[int, ...]
 TYPES = {numpy.dtype("float32"): "float", numpy.dtype("float64"): "double"}
@@ -97,7 +97,7 @@ class Nest:
         self.layouts = layouts
         self.forms = layouts.forms
         self.name = ""
-        self.calls: list[Call] = []
+        self.calls: list[FunctionCall] = []
         self.shape: tuple[int, ...] = ()
         self.reads: tuple[str, ...] = ()
         self.writes: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ class Nest:
 
     # --- taking calls ----------------------------------------------------------------------------
 
-    def add(self, call: Call) -> bool:
+    def add(self, call: FunctionCall) -> bool:
         """Take a call, if the call fits the nest."""
         is_reduction = isinstance(call.function, Reduction)
         shape = self.forms[call.reads[0] if is_reduction else call.writes[0]][0]
@@ -167,7 +167,7 @@ class Nest:
         """True for a value that varies along the last dimension."""
         return self.steps[name][-1] != 0
 
-    def is_end(self, call: Call) -> bool:
+    def is_end(self, call: FunctionCall) -> bool:
         """True for a reduction whose value is complete after all loops."""
         steps = self.steps[call.writes[0]]
         is_row = steps[-1] == 0 and 0 not in steps[:-1]
@@ -250,7 +250,7 @@ class Nest:
 def is_in_c(action: Action, forms: Mapping[str, ArraySpec]) -> bool:
     """True for a call that C can compute."""
     made = getattr(action, "function", None)
-    has_c = isinstance(made, Reduction) or (isinstance(made, Formula) and made.in_c)
+    has_c = isinstance(made, Reduction) or (isinstance(made, ElementFormula) and made.in_c)
     return has_c and all(forms[name][1] in TYPES for name in (*action.reads, *action.writes))
 
 
@@ -296,7 +296,7 @@ def _take(
             later += waiting[i:]
             break
         waits = False
-        if isinstance(action, Call) and id(action) in in_c:
+        if isinstance(action, FunctionCall) and id(action) in in_c:
             if blocked.isdisjoint(action.reads) and nest.add(action):
                 continue
             waits = bool(nest.calls)

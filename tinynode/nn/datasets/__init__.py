@@ -73,7 +73,7 @@ def load_digits() -> Classification:
     )
 
 
-class Text(NamedTuple):
+class SplitText(NamedTuple):
     """A text for training and, held out, for measuring.
 
     Attributes:
@@ -106,7 +106,7 @@ class Text(NamedTuple):
         return "".join(self.characters[int(number)] for number in numbers)
 
 
-def load_sonnets() -> Text:
+def load_sonnets() -> SplitText:
     """35 sonnets of Shakespeare, 21,000 characters in all, for models of characters.
 
     Every seventh sonnet is held out: five sonnets.
@@ -117,7 +117,7 @@ def load_sonnets() -> Text:
     sonnets = text.strip().split("\n\n")
     train = [sonnet for number, sonnet in enumerate(sonnets) if number % 7 != 6]
     held_out = [sonnet for number, sonnet in enumerate(sonnets) if number % 7 == 6]
-    return Text(
+    return SplitText(
         "\n\n".join(train) + "\n", "\n\n".join(held_out) + "\n", "".join(sorted(set(text)))
     )
 
