@@ -310,9 +310,8 @@ def test_a_file_names_no_compiler(tmp_path):
     with pytest.raises(ConfigError, match="a file cannot set compiler"):
         read_sources({}, tmp_path)
     origin = "the environment's TINYNODE_COMPILER"
-    assert read_sources({"TINYNODE_COMPILER": "cc"}, None) == {
-        "compiler": SettingSource("cc", origin)
-    }
+    expected = {"compiler": SettingSource("cc", origin)}
+    assert read_sources({"TINYNODE_COMPILER": "cc"}, None) == expected
 
 
 def test_the_program_of_a_file_of_another_user_is_not_started(tmp_path, monkeypatch):
