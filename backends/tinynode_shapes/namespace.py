@@ -38,7 +38,7 @@ class Rule:
         return f"<{self.function.__name__} of shapes, by the rule {type(self).__name__}>"
 
 
-class Elementwise(Rule):
+class ElementwiseRule(Rule):
     """Functions that broadcast."""
 
     def __call__(self, *operands: Any, **options: Any) -> Any:
@@ -54,7 +54,7 @@ class OnMatrices(Rule):
         return without_axis(self.function(*arrays, **options))
 
 
-class AlongAxes(Rule):
+class AxesRule(Rule):
     """Functions with ``axis``: an integer, several, or None for all axes."""
 
     keyword = "axis"
@@ -65,19 +65,19 @@ class AlongAxes(Rule):
         return without_axis(self.function(empty(x), *others, **options))  # type: ignore[no-any-return]
 
 
-class AlongLastAxis(AlongAxes):
+class LastAxisRule(AxesRule):
     """Functions with ``axis=-1`` by default."""
 
     default = -1
 
 
-class AlongFFTAxes(AlongAxes):
+class FFTAxesRule(AxesRule):
     """Functions with ``axes``, of which None stands for all."""
 
     keyword = "axes"
 
 
-class Flattening(AlongAxes):
+class FlatteningRule(AxesRule):
     """Functions with ``axis`` that flatten the array for None."""
 
     def __call__(self, x: Any, /, *others: Any, axis: Any = None, **options: Any) -> ShapeArray:
@@ -114,7 +114,7 @@ class NeedsValues(Rule):
 
 
 FAMILIES: dict[type[Rule], str] = {
-    Elementwise: """
+    ElementwiseRule: """
         abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_invert
         bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor ceil conj copysign cos cosh
         divide equal exp expm1 floor floor_divide greater greater_equal hypot imag isfinite isinf
@@ -124,9 +124,9 @@ FAMILIES: dict[type[Rule], str] = {
         empty_like full_like ones_like zeros_like
     """,
     OnMatrices: "matrix_transpose tril triu vecdot",
-    AlongAxes: "all any count_nonzero flip max mean min prod std sum var",
-    AlongLastAxis: "argsort cumulative_prod cumulative_sum diff sort",
-    Flattening: "argmax argmin roll",
+    AxesRule: "all any count_nonzero flip max mean min prod std sum var",
+    LastAxisRule: "argsort cumulative_prod cumulative_sum diff sort",
+    FlatteningRule: "argmax argmin roll",
     Filled: "empty full ones zeros",
     Line: "arange linspace",
     NeedsValues: "nonzero unique_all unique_counts unique_inverse unique_values",
@@ -136,11 +136,11 @@ LINALG: dict[type[Rule], str] = {
         cholesky cross det diagonal eig eigh eigvals eigvalsh inv matrix_norm matrix_power
         matrix_rank matrix_transpose pinv qr slogdet svd svdvals trace vecdot
     """,
-    AlongAxes: "vector_norm",
+    AxesRule: "vector_norm",
 }
 FFT: dict[type[Rule], str] = {
-    AlongLastAxis: "fft hfft ifft ihfft irfft rfft",
-    AlongFFTAxes: "fftn fftshift ifftn ifftshift irfftn rfftn",
+    LastAxisRule: "fft hfft ifft ihfft irfft rfft",
+    FFTAxesRule: "fftn fftshift ifftn ifftshift irfftn rfftn",
     Line: "fftfreq rfftfreq",
 }
 PLAIN = """
@@ -149,11 +149,11 @@ PLAIN = """
 """
 
 
-class Extension:
+class ExtensionOfShapes:
     """The extension ``linalg`` or ``fft``."""
 
 
-class LinAlg(Extension):
+class LinAlgOfShapes(ExtensionOfShapes):
     """The extension ``linalg``: functions by a rule, and further functions."""
 
     def __init__(self, namespace: Namespace) -> None:
@@ -177,13 +177,13 @@ class Namespace:
         fill(self, FAMILIES, numpy)
         for name in PLAIN.split():
             setattr(self, name, getattr(numpy, name))
-        self.linalg: Any = LinAlg(self)
+        self.linalg: Any = LinAlgOfShapes(self)
         fill(self.linalg, LINALG, numpy.linalg)
 
     @functools.cached_property
     def fft(self) -> Any:
         """The extension ``fft``, made at the first use: NumPy loads its own then."""
-        extension = Extension()
+        extension = ExtensionOfShapes()
         fill(extension, FFT, numpy.fft)
         return extension
 

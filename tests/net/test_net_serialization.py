@@ -483,12 +483,12 @@ def test_a_net_of_a_vmapped_function_keeps_the_gradients_of_its_functions() -> N
     ("change", "message"),
     [
         ({"kind": "softmaxx"}, "'softmaxx' cannot be found; did you mean 'softmax'"),
-        ({"kind": ["softmax"]}, "gradient_of: attrs must be"),
+        ({"kind": ["softmax"]}, "gradient_of: attribute kind must be str"),
         ({"constants": [["backward", 1]]}, "'backward' cannot be the name of a constant"),
         ({"constants": [["_applied", 1]]}, "'_applied' cannot be the name of a constant"),
         ({"constants": [["axes", 1]]}, "softmax has no attribute 'axes': did you mean 'axis'"),
         ({"constants": ["axis"]}, "gradient_of: attrs must be"),
-        ({"count": "1"}, "gradient_of: attrs must be"),
+        ({"count": "1"}, "gradient_of: attribute count must be int"),
     ],
 )
 def test_a_gradient_of_no_function_is_an_error(change: dict[str, Any], message: str) -> None:
