@@ -36,7 +36,7 @@ class Family(NamedTuple):
 
 
 FAMILIES = (
-    Family("arithmetic", "Arithmetic", ("arithmetic",)),
+    Family("arithmetic", "Arithmetic", ("arithmetic", "masking")),
     Family("comparisons", "Comparisons, tests and bounds", ("comparison",)),
     Family("bits-and-logic", "Bits and logic", ("bitwise",), "and, or, not, xor, shift"),
     Family("exponentials", "Exponentials, logarithms, powers", ("exponential",)),

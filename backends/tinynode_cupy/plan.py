@@ -63,6 +63,7 @@ EXPRESSIONS: dict[type, str] = {
     Sigmoid: "({0} > T(0) ? T(1) : exp(-fabs({0}))) / (exp(-fabs({0})) + T(1))",
     TimesNumber: "{0} * T({number!r})",
     ZeroSafeMultiply: "{0} * (isfinite({1}) || {0} != T(0) ? {1} : T(0))",
+    functions.KeepZeros: "isfinite({2}) || {1} != T(0) ? {0} : T(0)",
 }
 """An expression of CUDA C for each function: {0}, {1} are its inputs, T is the dtype.
 

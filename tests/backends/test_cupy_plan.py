@@ -39,6 +39,7 @@ pytestmark = [
 
 ELEMENTWISE = {
     "ExtremeGrad",
+    "KeepZeros",
     "ReLUGrad",
     "abs",
     "add",
@@ -175,6 +176,7 @@ ONE_OPERATOR: list[tuple[type, dict[str, Any]]] = [
     (Sigmoid, {}),
     (TimesNumber, {"number": -0.1}),
     (ZeroSafeMultiply, {}),
+    (fn.KeepZeros, {}),
 ]
 
 
@@ -188,7 +190,7 @@ def test_expressions_on_all_pairs_of_hard_values(
     node = kind(**attrs)
     with np.errstate(all="ignore"):
         x, y = np.meshgrid(HARD.astype(dtype), HARD.astype(dtype))
-        inputs = {4: [x, y, np.maximum(x, y), y.T.copy()], 2: [x, y], 1: [x]}
+        inputs = {4: [x, y, np.maximum(x, y), y.T.copy()], 3: [x, y, x], 2: [x, y], 1: [x]}
         number = max(map(int, re.findall(r"\{(\d)\}", plan_of(backend).EXPRESSIONS[kind]))) + 1
         arrays = tuple([device.from_host(one) for one in inputs[number]])
         names = [f"v{i}" for i in range(number)]

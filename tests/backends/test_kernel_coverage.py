@@ -138,6 +138,7 @@ RULE_CASES: dict[type, tuple[Callable[[], Any], list[Any]]] = {
     **{kind: (kind, [abs(draw(30, 4)) / 5 + (kind not in WITHIN_1)]) for kind in UNARY},
     **{kind: (kind, [draw(30, 4), draw(30, 4)]) for kind in BINARY},
     fn.Where: (fn.Where, [draw(30, 4) > 0, draw(30, 4), draw(30, 4)]),
+    fn.KeepZeros: (fn.KeepZeros, [draw(30, 4), 0 * draw(30, 4), draw(30, 4)]),
     fn.LeakyReLU: (lambda: fn.LeakyReLU(0.1), [draw(30, 4)]),
     fn.ELU: (lambda: fn.ELU(1.0, 1.0), [draw(30, 4)]),
     fn.Softmax: (lambda: fn.Softmax(1), [draw(30, 4)]),
@@ -353,13 +354,10 @@ def merge_reshapes(dtype: str) -> list[Operator]:
 
 @of_pass
 def drop_dummies(dtype: str) -> list[Operator]:
-    names = {"condition": ["d"], "x": ["z"], "y": ["p"]}
     return [
-        constant("z", np.asarray(0.0, dtype)),
         op("dummy_gradient", "x", "u"),
-        op("is_dead", "ux", "d"),
         op("zero_safe_multiply", "xx", "p"),
-        Operator("where", names, ["w"]),
+        op("keep_zeros", "pux", "w"),
         op("exp", "w", "y"),
     ]
 

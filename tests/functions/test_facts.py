@@ -57,7 +57,7 @@ def applications() -> dict[type, list[Any]]:
         fn.gumbel_softmax(tn.Variable(COMPLEX.real))
         fn.data_types.ToDevice(device, device).apply((z,))
         infinite = np.full(3, np.inf)
-        fn.arithmetic.IsDead().apply((np.zeros(3), infinite))
+        fn.masking.KeepZeros().apply((np.ones(3), np.zeros(3), infinite))
         fn.isfinite(infinite)
         fn.exponential.SameInfinity().apply((infinite, infinite))
         fn.loss.MeanOfCountedGrad(1, (2,)).apply((np.asarray(1.0), np.asarray([0, 1])))

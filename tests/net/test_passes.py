@@ -737,16 +737,14 @@ def test_reshapes_of_reshapes_are_one() -> None:
     unchanged(merge_reshapes, net, ["y"], {"x": STACK})
 
 
-def dead(g: str, wide: str = "p") -> list[Operator]:
-    """y = where(is_dead(g, d), 0, p) + 1, with a dummy gradient u of x, and h a function of u."""
+def guarded(g: str, wide: str = "p") -> list[Operator]:
+    """y = exp(keep_zeros(p, g, d)), with a dummy gradient u of x, and h a function of u."""
     return [
-        constant("zero", 0.0),
         op("dummy_gradient", "x", "u"),
         op("multiply", "ux", "h"),
-        op("is_dead", [g, "d"], "b"),
         op("zero_safe_multiply", ["v", "d"], "p"),
         op("sum", "p", "s", axes=(0,), keepdims=True),
-        op("where", ["b", "zero", wide], "w"),
+        op("keep_zeros", [wide, g, "d"], "w"),
         op("exp", "w", "y"),
     ]
 
@@ -755,17 +753,18 @@ INPUTS = {"x": X, "d": X + 7, "v": X * 2}
 
 
 @pytest.mark.parametrize("g", ["u", "h"])
-def test_no_product_with_a_dummy_gradient_is_dead(g: str) -> None:
-    assert after(drop_dummies, dead(g), ["y"], INPUTS)[-1] == "y = exp(p)"
-    net = dead(g)
+def test_a_dummy_gradient_has_no_zeros_to_keep(g: str) -> None:
+    assert (
+        after(drop_dummies, guarded(g), ["y"], INPUTS)[-2] == "w = broadcast_to(p, shape=(2, 3))"
+    )
+    assert after(drop_dummies, guarded(g, "s"), ["y"], INPUTS)[-2].startswith("w = broadcast_to(s")
+    net = guarded(g)
     kept = [one.type for one in simplify(net, ["y"], specs_of(net, INPUTS, N))]
     assert kept == ["zero_safe_multiply", "exp"]
 
 
-def test_other_dead_products_stay() -> None:
-    unchanged(drop_dummies, dead("v"), ["y"], INPUTS)
-    unchanged(drop_dummies, dead("u", "s"), ["y"], INPUTS)  # a choice that broadcasts
-    unchanged(drop_dummies, dead("u"), ["w", "y"], INPUTS)
+def test_other_zeros_are_kept() -> None:
+    unchanged(drop_dummies, guarded("v"), ["y"], INPUTS)
 
 
 def other_gradient(reads: Sequence[str], writes: Sequence[str]) -> Operator:
@@ -791,11 +790,15 @@ def test_a_product_with_finite_numbers_needs_no_guard(value: Any) -> None:
     net = [constant("c", value), op("zero_safe_multiply", "xc", "y")]
     for x in (X, SPECIAL):
         assert after(drop_guards, net, ["y"], {"x": x})[-1] == "y = multiply(x, c)"
+    net[1] = op("keep_zeros", "xxc", "y")
+    assert after(drop_guards, net, ["y"], {"x": X})[-1] == "y = broadcast_to(x, shape=(2, 3))"
 
 
 @pytest.mark.parametrize("value", [np.inf, [1.0, np.nan, 0.0]])
 def test_other_products_keep_their_guard(value: Any) -> None:
     net = [constant("c", value), op("zero_safe_multiply", "xc", "y")]
+    unchanged(drop_guards, net, ["y"], {"x": SPECIAL})
+    net[1] = op("keep_zeros", "xxc", "y")
     unchanged(drop_guards, net, ["y"], {"x": SPECIAL})
     unchanged(drop_guards, [op("zero_safe_multiply", "xd", "y")], ["y"], {"x": X, "d": X})
     net = [constant("c", 2.0), op("zero_safe_multiply", "cx", "y")]

@@ -287,11 +287,19 @@ for f, ref in TESTS:
     )
 
 
-def np_is_dead(g: Any, d: Any) -> Any:
-    return (g == 0) & ~np.isfinite(d)
+def np_keep_zeros(y: Any, g: Any, d: Any) -> Any:
+    return np.where((g == 0) & ~np.isfinite(d), 0, y)
 
 
-row("IsDead", "node", node(fn.IsDead), np_is_dead, few(4, 9), Input((9,), some_infinite), order=0)
+row(
+    "KeepZeros",
+    "node",
+    node(fn.KeepZeros),
+    np_keep_zeros,
+    x(9),
+    Input((4, 9), lambda rng, shape: 1.0 * rng.integers(-1, 2, size=shape), grad=False),
+    Input((9,), some_infinite, grad=False),
+)
 
 
 # --- choosing ------------------------------------------------------------------------------------

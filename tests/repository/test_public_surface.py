@@ -35,7 +35,7 @@ AvgPool2dGrad BitwiseAnd BitwiseInvert BitwiseLeftShift BitwiseOr BitwiseRightSh
 BroadcastTo CTCStates Ceil Cholesky Clip ClipGrad Concat Conj Copy CopySign Cos Cosh Cross
 CumulativeProd CumulativeSum Det Divide ELU Eigh Einsum Equal Erf ErfInv Erfc Exp Expm1 ExtremeGrad
 FMod Flip Floor FloorDivide Fold GELU GELUGrad GetItem GetItemGrad Greater GreaterEqual GumbelNoise
-HardSiLU HardSiLUGrad Hypot Identity Imag Inv IsDead IsFinite IsInf IsNaN LGamma LeakyReLU
+HardSiLU HardSiLUGrad Hypot Identity Imag Inv IsFinite IsInf IsNaN KeepZeros LGamma LeakyReLU
 LeakyReLUGrad Less LessEqual Linear LinearScan Log Log10 Log1p Log2 LogAddExp LogSigmoid LogSoftmax
 LogSumExp LogicalAnd LogicalNot LogicalOr LogicalXor MatMul MatMulOfTransposed Max MaxPool2d
 MaxPool2dGrad Maximum Mean Min Minimum Multiply Negative NotEqual OneHot PermuteDims Pinv PolyGamma
@@ -118,7 +118,7 @@ def test_the_public_names_are_these(module: types.ModuleType, pinned: str) -> No
 
 def test_each_file_of_functions_has_a_sorted_list() -> None:
     folder = Path(functions.__file__).parent
-    helpers = {"__init__", "guards", "image_windows", "masking", "operands", "recurrent"}
+    helpers = {"__init__", "guards", "image_windows", "operands", "recurrent"}
     for name in {path.stem for path in folder.glob("*.py")} - helpers:
         names = importlib.import_module(f"tinynode.functions.{name}").__all__
         assert names == sorted(set(names)), name

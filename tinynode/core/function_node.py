@@ -70,6 +70,8 @@ class FunctionNode(HookOwner):
             element of each input after broadcasting. So all outputs have one shape.
         is_broadcasting: True for two inputs, if the only check is that the shapes broadcast.
         is_polynomial: True if the outputs are polynomials of the floating inputs.
+        finite_slope: True if elementwise, with finite derivatives at finite retained values.
+        is_masked: True after the backward of a mask behind; see ``functions/masking.py``.
         complex_rule: "" refuses complex arrays; "conjugate" retains their conjugates; "own" not.
         is_complex: True if an input or output is complex.
         output_device: the device of the outputs, if different from the device of the inputs.
@@ -93,6 +95,8 @@ class FunctionNode(HookOwner):
     is_elementwise: bool = False
     is_broadcasting: bool = False
     is_polynomial: bool = False
+    finite_slope: bool = False
+    is_masked: bool = False
     complex_rule: str = ""
     is_complex: bool = False
     backward_takes_arrays: bool = False
@@ -373,7 +377,7 @@ class FunctionNode(HookOwner):
         if thread_state.array_device is not None:
             return self._input_data
         pairs = zip(self._retained_input_indexes, self._input_data, strict=True)
-        return self._for_backward([variable_holding(self.inputs[i], x) for i, x in pairs])
+        return self.for_backward([variable_holding(self.inputs[i], x) for i, x in pairs])
 
     def get_retained_outputs(self) -> tuple[Variable, ...]:
         """The retained outputs as Variables, in the order of the indexes; ``()`` if none.
@@ -394,9 +398,9 @@ class FunctionNode(HookOwner):
             else:
                 device = self.output_device or self.inputs[0].device
                 retained.append(self._revived(i, array, device))
-        return self._for_backward(retained)
+        return self.for_backward(retained)
 
-    def _for_backward(self, retained: list[Any]) -> tuple[Variable, ...]:
+    def for_backward(self, retained: list[Any]) -> tuple[Variable, ...]:
         """The retained Variables; conjugated if complex, where ``complex_rule`` says so."""
         if self.is_complex and self.complex_rule == "conjugate":
             conj = tinynode.functions.conj

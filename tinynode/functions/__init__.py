@@ -29,6 +29,7 @@ from tinynode.functions import (
     linalg,
     loss,
     manipulation,
+    masking,
     network,
     normalization,
     pooling,
@@ -69,6 +70,7 @@ from tinynode.functions.linalg import (
 )
 from tinynode.functions.loss import *
 from tinynode.functions.manipulation import *
+from tinynode.functions.masking import *
 from tinynode.functions.network import *
 from tinynode.functions.normalization import *
 from tinynode.functions.pooling import *
@@ -113,6 +115,7 @@ __all__ += exponential.__all__
 __all__ += indexing.__all__
 __all__ += loss.__all__
 __all__ += manipulation.__all__
+__all__ += masking.__all__
 __all__ += network.__all__
 __all__ += normalization.__all__
 __all__ += pooling.__all__

@@ -201,6 +201,7 @@ class LogSigmoid(FunctionNode):
     """y = -ln(1 + e^-x).   x: (s) -> y: (s).   dL/dx = dL/dy * sigmoid(-x)"""
 
     is_elementwise = True
+    finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         self.retain_inputs((0,))
@@ -242,6 +243,7 @@ class SiLU(FunctionNode):
     """y = x s, with s = sigmoid(x).   x: (s) -> y: (s).   dL/dx = dL/dy * s (1 + x (1 - s))"""
 
     is_elementwise = True
+    finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         self.retain_inputs((0,))
@@ -458,6 +460,7 @@ class GELU(FunctionNode):
     """
 
     is_elementwise = True
+    finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -521,6 +524,7 @@ class TanhGELU(FunctionNode):
     """
 
     is_elementwise = True
+    finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

@@ -1,11 +1,6 @@
 """Arithmetic and rounding, elementwise and with broadcasting.
 
 Requirement: inputs broadcast as in NumPy. Each gradient has the shape and dtype of the input.
-
-A product can keep an exact zero of the gradient. A masked branch gives gradient 0 to the inputs,
-although the local derivative may be infinite or undefined there: 0 * inf would be NaN. Masking
-by the gradient alone would be wrong: (log x)^2 / 2 has gradient 0 and second derivative 1 at
-x = 1. So ``ZeroSafeMultiply`` needs both, a zero gradient and a derivative that is not finite.
 """
 
 from __future__ import annotations
@@ -17,6 +12,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, all_true, namespace_of
 from tinynode.errors import snake_case
 from tinynode.functions import guards
+from tinynode.functions.masking import keep_zeros
 from tinynode.functions.operands import as_operand, as_operand_list, as_operands
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import unbroadcast
@@ -32,7 +28,6 @@ __all__ = [
     "FMod",
     "Floor",
     "FloorDivide",
-    "IsDead",
     "Multiply",
     "Negative",
     "Positive",
@@ -209,7 +204,7 @@ class Multiply(BroadcastingNode):
     guard = guards.PRODUCT
     complex_rule = "conjugate"
     is_polynomial = True
-    is_masked = False  # True before a mask: see masking.py
+    finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
@@ -217,13 +212,10 @@ class Multiply(BroadcastingNode):
         return (x * y,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
-        (gz,), (x, y) = grad_outputs, self.get_retained_inputs()
-        if self.is_masked:
-            gx = zero_safe_multiply(gz, y) if 0 in target_input_indexes else None
-            gy = zero_safe_multiply(gz, x) if 1 in target_input_indexes else None
-        else:
-            gx = gz * y if 0 in target_input_indexes else None
-            gy = gz * x if 1 in target_input_indexes else None
+        (gz,) = grad_outputs
+        x, y = self.get_retained_inputs()
+        gx = gz * y if 0 in target_input_indexes else None
+        gy = gz * x if 1 in target_input_indexes else None
         return self.unbroadcast(gx, gy)
 
 
@@ -244,7 +236,7 @@ def masked(g: Array, mask: Array) -> Array:
 
 
 class ZeroSafeMultiply(BroadcastingNode):
-    """z = g * d, but 0 where g = 0 and d is infinite or NaN.
+    """z = g * d, but 0 where g = 0 and d is infinite or NaN: rule 1 of ``masking.py``.
 
     g: (s), d: (t) -> z: (broadcast of s and t).
     With h = dL/dz:   dL/dg = sum_to(h * d, s)   dL/dd = sum_to(h * g, t), and 0 where replaced
@@ -264,34 +256,17 @@ class ZeroSafeMultiply(BroadcastingNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
         g, d = self.get_retained_inputs()
-        dead = IsDead().apply((g, d))[0]
         gg = gd = None
         if 0 in target_input_indexes:
-            gg = unbroadcast(where(dead, 0.0, zero_safe_multiply(h, d)), self, 0)
+            gg = unbroadcast(keep_zeros(zero_safe_multiply(h, d), g, d), self, 0)
         if 1 in target_input_indexes:
-            gd = unbroadcast(where(dead, 0.0, h * g), self, 1)
+            gd = unbroadcast(keep_zeros(h * g, g, d), self, 1)
         return gg, gd
 
 
 def zero_safe_multiply(g: Variable, d: Variable) -> Variable:
     """g * d, but 0 where g = 0 and d is infinite or NaN."""
     return ZeroSafeMultiply().apply((g, d))[0]
-
-
-def product_before_mask(function: Any, g: Variable, d: Variable) -> Variable:
-    """g * d; in a function before a mask 0 where g = 0 and d is infinite or NaN."""
-    return zero_safe_multiply(g, d) if function.is_masked else g * d
-
-
-class IsDead(BroadcastingNode):
-    """z = (g == 0) and d is not finite: the products that ``ZeroSafeMultiply`` replaces by 0.
-
-    g: (s), d: (t) -> z: (broadcast of s and t), bool. No gradient.
-    """
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        g, d = inputs
-        return ((g == 0) & ~namespace_of(g).isfinite(d),)
 
 
 class Divide(BroadcastingNode):
@@ -451,7 +426,7 @@ class Abs(FunctionNode):
 
     is_elementwise = True
     complex_rule = "own"
-    is_masked = False
+    finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -464,7 +439,7 @@ class Abs(FunctionNode):
         if self.is_complex:
             length = abs(x)
             return (gy * (x / where(length == 0, 1.0, length)),)
-        return (product_before_mask(self, gy, sign(x)),)
+        return (gy * sign(x),)
 
 
 def abs(x: Any) -> Variable:

@@ -20,11 +20,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, backend_of, is_integer, namespace_of, put
 from tinynode.errors import OperandError, dtype_name
 from tinynode.functions import guards
-from tinynode.functions.arithmetic import (
-    BroadcastingNode,
-    product_before_mask,
-    zero_safe_multiply,
-)
+from tinynode.functions.arithmetic import BroadcastingNode, zero_safe_multiply
 from tinynode.functions.comparison import equal
 from tinynode.functions.operands import as_differentiable, as_floating, as_operand, as_operands
 from tinynode.functions.searching import where
@@ -69,7 +65,7 @@ class Exp(FunctionNode):
     is_elementwise = True
     guard = guards.EXP.format("exp")
     complex_rule = "conjugate"
-    is_masked = False
+    finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -79,7 +75,7 @@ class Exp(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        return (product_before_mask(self, gy, y),)
+        return (gy * y,)
 
 
 def exp(x: Any) -> Variable:
@@ -93,6 +89,7 @@ class Expm1(FunctionNode):
     is_elementwise = True
     guard = guards.EXP.format("expm1")
     complex_rule = "conjugate"
+    finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -240,7 +237,7 @@ class Square(FunctionNode):
     is_elementwise = True
     guard = guards.SQUARE
     complex_rule = "conjugate"
-    is_masked = False
+    finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -250,7 +247,7 @@ class Square(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        return (product_before_mask(self, gy, x * 2.0),)
+        return (gy * (x * 2.0),)
 
 
 def square(x: Any) -> Variable:
@@ -327,10 +324,14 @@ class PowConstant(FunctionNode):
     is_elementwise = True
     guard = guards.POWER
     complex_rule = "conjugate"
-    is_masked = False
 
     def __init__(self, exponent: float) -> None:
         self.exponent = exponent
+
+    @property
+    def finite_slope(self) -> bool:  # type: ignore[override]
+        """True for 1, 2, 3 ...: other powers have no finite derivative at 0, or below."""
+        return self.exponent >= 1 and float(self.exponent).is_integer()
 
     @property
     def label(self) -> str:
@@ -350,8 +351,8 @@ class PowConstant(FunctionNode):
         if c == 1:
             return (gy,)
         derivative = x * c if c == 2 else pow(x, c - 1) * c
-        if c > 1:
-            return (product_before_mask(self, gy, derivative),)
+        if self.finite_slope:
+            return (gy * derivative,)
         return (zero_safe_multiply(gy, derivative),)
 
 
@@ -399,6 +400,7 @@ class Sigmoid(FunctionNode):
     """y = 1 / (1 + e^-x).   x: (s) -> y: (s).   dL/dx = dL/dy * y * (1 - y)"""
 
     is_elementwise = True
+    finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         self.retain_outputs((0,))
@@ -544,6 +546,7 @@ class Erf(FunctionNode):
     """
 
     is_elementwise = True
+    finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

@@ -1,22 +1,193 @@
-"""Masks: a gradient of zero behind a mask stays zero before the mask.
+"""Masks: a gradient of zero stays zero where a derivative is infinite or undefined.
 
-Where a condition hides an element, the gradient of the element is exactly 0. Before the condition
-the derivative may be infinite or NaN: 0 * NaN would be NaN. So ``where``, index
-arrays and writes mark the functions before them, and a marked function multiplies with
-``zero_safe_multiply``.
+A mask hides elements: ``where``, index arrays and writes do. The gradient of a hidden element is
+exactly 0. A function before the mask multiplies this gradient by a derivative, and 0 * inf is NaN.
+So ``x * log(x)`` with ``where(x > 0, x * log(x), 0)`` would have the gradient NaN at 0. Two rules
+keep the 0:
+
+1. The derivative is infinite at a finite operand, as that of ``log`` at 0. Such a function
+   multiplies by ``zero_safe_multiply``.
+2. The derivative is infinite because an operand is, as in ``x * log(x)``. Such a function does not
+   know of masks. Its class says ``finite_slope = True``. The backward of a mask calls
+   ``mark_masked``, which marks all functions before. For the backward of a marked function, an
+   operand that is not finite counts as 0 where the gradient is 0. A hook does this, and only if
+   there is such an operand.
+
+Both rules ask for a gradient of 0 and for an infinity. The gradient alone would not do: that of
+(log x)^2 / 2 is 0 at x = 1, and the second derivative is 1.
+
+The rules hold in nets too: ``net/gradient.py`` marks the operators before a mask. A function that
+stands for several others hands the marks on, inwards and outwards: see ``marks_handed_on``.
 """
 
 from __future__ import annotations
 
-from tinynode.core.function_node import FunctionNode
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
+from tinynode.core.hooks import FunctionHook, is_recording_net, retained_arrays
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import (
+    Array,
+    Arrays,
+    all_true,
+    find_device,
+    is_differentiable,
+    is_known_true,
+    namespace_of,
+    without_hidden_axes,
+)
+from tinynode.functions.shapes import unbroadcast
+
+__all__ = ["KeepZeros"]
 
 
-def mark_masked(function: FunctionNode) -> None:
-    """Mark all functions before a mask: ``is_masked`` becomes True. Each is visited once."""
-    waiting = [function]
+class KeepZeros(FunctionNode):
+    """z = y, but 0 where g = 0 and d is infinite or NaN.
+
+    y: (s), g: (t), d: (u) -> z: (broadcast of s, t and u).
+    With h = dL/dz:   dL/dy = sum_to(h, s), and 0 where replaced. None for g and d.
+    """
+
+    is_elementwise = True
+    complex_rule = "own"
+    input_names = ("y", "g", "d")
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        y, g, d = inputs
+        xp = namespace_of(y)
+        self.retain_inputs((1, 2))
+        finite = xp.isfinite(d)
+        if y.shape == g.shape and is_known_true(finite):
+            return (y,)
+        return (xp.where(finite | (g != 0), y, xp.zeros_like(y)),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (h,) = grad_outputs
+        g, d = self.get_retained_inputs()
+        mark_masked(self)
+        gy = unbroadcast(keep_zeros(h, g, d), self, 0) if 0 in target_input_indexes else None
+        return gy, None, None
+
+
+def keep_zeros(y: Variable, g: Variable, d: Variable) -> Variable:
+    """y, but 0 where g = 0 and d is infinite or NaN."""
+    return KeepZeros().apply((y, g, d))[0]
+
+
+class _MaskState(threading.local):
+    """The number of masks whose backward has run in this thread."""
+
+    def __init__(self) -> None:
+        self.masks = 0
+
+
+_state = _MaskState()
+
+
+def mark_masked(mask: FunctionNode, always: bool = False) -> None:
+    """Mark a function and all functions before: ``is_masked`` becomes True. Each is visited once.
+
+    The backward of a mask calls ``mark_masked(self)``. ``always`` is as for ``mark``.
+    """
+    _state.masks += 1
+    always = always or is_recording_net()
+    waiting = [mask]
     while waiting:
-        for node in waiting.pop().inputs or ():
-            creator = node.creator_node
-            if creator is not None and "is_masked" not in vars(creator):
-                creator.is_masked = True
-                waiting.append(creator)
+        function = waiting.pop()
+        if function.is_masked:
+            continue
+        mark(function, always)
+        for node in function.inputs or ():
+            if node.creator_node is not None:
+                waiting.append(node.creator_node)
+
+
+def mark(function: FunctionNode, always: bool) -> None:
+    """Mark a function alone. ``always`` is for nets, in which no values are known."""
+    function.is_masked = True
+    if function.finite_slope and (always or _has_infinite(function)):
+        function.add_hook(FiniteOperands())
+
+
+def _has_infinite(function: FunctionNode) -> bool:
+    """True if a function retains a number that is not finite."""
+    for arrays in retained_arrays(function):
+        for array in arrays:
+            if array is not None and is_differentiable(array) and not _is_finite(array):
+                return True
+    return False
+
+
+def _is_finite(array: Array) -> bool:
+    whole = without_hidden_axes(array)
+    return all_true(namespace_of(whole).isfinite(whole))
+
+
+class FiniteOperands(FunctionHook):
+    """A hook of a function before a mask: in backward, retained values keep zeros of the gradient.
+
+    A retained value that is not finite is 0 where the gradient is 0.
+    """
+
+    name = "FiniteOperands"
+
+    def __init__(self) -> None:
+        self._running = threading.local()  # several threads may walk one graph
+
+    def added(self, function: Any) -> None:
+        self._before = function.for_backward
+        function.for_backward = self._as_variables
+
+    def backward_preprocess(
+        self,
+        function: Any,
+        in_data: tuple[Array | None, ...],
+        out_grad: tuple[Array | None, ...],
+    ) -> None:
+        own = function.output_device or function.inputs[0].device
+        device = find_device(out_grad[0], own) or own  # another one in a vmap of the backward
+        self._running.gradient = wrap_array(out_grad[0], device, False)
+
+    def backward_postprocess(
+        self,
+        function: Any,
+        in_data: tuple[Array | None, ...],
+        out_grad: tuple[Array | None, ...],
+    ) -> None:
+        self._running.gradient = None
+
+    def failed(self, function: Any, direction: str, error: BaseException) -> None:
+        self._running.gradient = None
+
+    def _as_variables(self, retained: Sequence[Variable]) -> tuple[Variable, ...]:
+        """The retained Variables, with zeros; unchanged outside of a backward."""
+        gradient = getattr(self._running, "gradient", None)
+        if gradient is None:
+            return self._before(retained)  # type: ignore[no-any-return]
+        kept = [
+            x if x is None or not is_differentiable(x.raw) else keep_zeros(x, gradient, x)
+            for x in retained
+        ]
+        return self._before(kept)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def marks_handed_on(
+    function: FunctionNode, outputs: Sequence[Variable], always: bool = False
+) -> Iterator[None]:
+    """For the backward of a function that stands for others, which have computed ``outputs``.
+
+    Before a mask, the others are marked. If a mask is among the others, all functions before are.
+    """
+    if function.is_masked:
+        for y in outputs:
+            if y.creator_node is not None:
+                mark_masked(y.creator_node, always)
+    before = _state.masks
+    yield
+    if _state.masks > before:
+        mark_masked(function)

@@ -70,6 +70,7 @@ class Erfc(FunctionNode):
     """
 
     is_elementwise = True
+    finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

@@ -52,6 +52,7 @@ class Sin(FunctionNode):
 
     is_elementwise = True
     complex_rule = "conjugate"
+    finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -74,6 +75,7 @@ class Cos(FunctionNode):
 
     is_elementwise = True
     complex_rule = "conjugate"
+    finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -96,6 +98,7 @@ class Tanh(FunctionNode):
 
     is_elementwise = True
     complex_rule = "conjugate"
+    finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -207,6 +210,7 @@ class Atan(FunctionNode):
     """y = arctan x.   x: (s) -> y: (s).   dL/dx = dL/dy / (1 + x^2)"""
 
     is_elementwise = True
+    finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

@@ -25,6 +25,7 @@ from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import is_differentiable
 from tinynode.errors import NetError
 from tinynode.functions.data_types import Identity
+from tinynode.functions.masking import mark
 from tinynode.net.helpers import FillLike
 from tinynode.net.making import making_net
 from tinynode.net.net_op import AnyOp, NetOp
@@ -37,10 +38,21 @@ RENAME = "@RENAME@"
 
 
 class _Request(NamedTuple):
-    """The gradients requested of an operator: a name or ``EMPTY`` for each input and output."""
+    """The gradients requested of an operator: a name or ``EMPTY`` for each input and output.
+
+    ``is_masked`` is True for an operator before a mask.
+    """
 
     grad_inputs: list[str]
     grad_outputs: list[str]
+    is_masked: bool = False
+
+
+class _Recorded(NamedTuple):
+    """The gradient of an operator; ``is_masked`` is True at a mask, and before a mask."""
+
+    operators: list[Operator]
+    is_masked: bool
 
 
 def build_grad_op(operator: Operator, scope: Scope, no_grad_set: Collection[str] = ()) -> AnyOp:
@@ -68,7 +80,7 @@ def build_grad_op(operator: Operator, scope: Scope, no_grad_set: Collection[str]
     grad_outputs = [name if name == EMPTY else name + GRAD for name in operator.output_names]
     namer = Namer([*names, *operator.output_names, *grad_inputs, *grad_outputs])
     found = _record_backward(operator, scope, _Request(grad_inputs, grad_outputs), namer)
-    return _as_one(found, operator)
+    return _as_one(found.operators, operator)
 
 
 def _as_one(operators: list[Operator], forward: Operator) -> AnyOp:
@@ -77,20 +89,23 @@ def _as_one(operators: list[Operator], forward: Operator) -> AnyOp:
 
 def _record_backward(
     operator: Operator, scope: Scope, request: _Request, namer: Namer
-) -> list[Operator]:
-    """The operators of a function's backward; [] if there is no gradient."""
+) -> _Recorded:
+    """The operators of a function's backward; none if there is no gradient."""
     targets = tuple(i for i, name in enumerate(request.grad_inputs) if name != EMPTY)
     node = operator.make_node()
+    if request.is_masked:
+        mark(node, always=True)
+    nothing = _Recorded([], request.is_masked)
     sources = [scope.find(name, operator.type) for name in operator.input_names]
     # views: the recorder knows an array under a single name
     xs = [wrap_array(x.raw[...], x.device, i in targets) for i, x in enumerate(sources)]
     with force_backprop_mode(), making_net():
         ys = node.apply(tuple(xs))
         if not targets or node.inputs is None:
-            return []
+            return nothing
         gys = _example_gradients(ys, request.grad_outputs)
         if all(gy is None for gy in gys):
-            return []
+            return nothing
         recorder = NetRecorder(namer)
         for variables, names in (
             (xs, operator.input_names),
@@ -109,7 +124,7 @@ def _record_backward(
                 enable_double_backprop=True,
             )
     wanted = [request.grad_inputs[i] for i in targets]
-    return _written_to(recorder, results, wanted)
+    return _Recorded(_written_to(recorder, results, wanted), node.is_masked)
 
 
 def _example_gradients(ys: Sequence[Variable], names: Sequence[str]) -> list[Variable | None]:
@@ -148,6 +163,7 @@ class _Builder:
     Attributes:
         parts: for each variable, the names of the gradient's parts written so far.
         recorded: the names and the gradient of each kind of operator met so far.
+        masked: the names of the variables before a mask; see ``functions/masking.py``.
     """
 
     def __init__(
@@ -159,7 +175,8 @@ class _Builder:
         self.zero_fill = zero_fill
         self.parts: dict[str, list[str]] = {}
         self.namer = Namer()
-        self.recorded: dict[Any, tuple[list[str], list[Operator]]] = {}
+        self.recorded: dict[Any, tuple[list[str], _Recorded]] = {}
+        self.masked: set[str] = set()
 
     def seed(self, name: str) -> str:
         """The name of a target's given gradient, ``name@GRAD`` if free."""
@@ -198,6 +215,9 @@ class _Builder:
         self, operator: Operator, needed: set[str], operators: list[AnyOp]
     ) -> None:
         """Append the gradient of an operator, after sums and zeros for the outputs' gradients."""
+        is_masked = not self.masked.isdisjoint(operator.output_names)
+        if is_masked:
+            self.masked.update(operator.input_names)
         grad_outputs = [self.gradient(name, operators) for name in operator.output_names]
         targets = [name in needed for name in operator.input_names]
         if not any(targets) or all(name == EMPTY for name in grad_outputs):
@@ -208,8 +228,10 @@ class _Builder:
             self._new_part(name) if wanted else EMPTY
             for name, wanted in zip(operator.input_names, targets, strict=True)
         ]
-        request = _Request(grad_inputs, grad_outputs)
-        found = self._gradient_of(operator, request)
+        request = _Request(grad_inputs, grad_outputs, is_masked)
+        found, is_mask = self._gradient_of(operator, request)
+        if is_mask:
+            self.masked.update(operator.input_names)
         written = {name for one in found for name in one.output_names}
         for name, part in zip(operator.input_names, grad_inputs, strict=True):
             if part in written:
@@ -217,7 +239,7 @@ class _Builder:
         if found:
             operators.append(_as_one(found, operator))
 
-    def _gradient_of(self, operator: Operator, request: _Request) -> list[Operator]:
+    def _gradient_of(self, operator: Operator, request: _Request) -> _Recorded:
         """The recorded backward; equal operators have equal gradients, with other names."""
         given = [*operator.input_names, *operator.output_names, *request.grad_inputs]
         given += request.grad_outputs
@@ -225,7 +247,7 @@ class _Builder:
         specs = tuple([(x.device, tuple(x.raw.shape), x.raw.dtype) for x in xs])
         positions = {name: i for i, name in enumerate(given)}
         pattern = tuple([name if name == EMPTY else positions[name] for name in given])
-        key = operator.type, frozen(operator.attrs), specs, pattern
+        key = operator.type, frozen(operator.attrs), specs, pattern, request.is_masked
         try:
             known = self.recorded.get(key)
         except TypeError:  # a constant without a hash
@@ -235,11 +257,12 @@ class _Builder:
             self.recorded[key] = given, found
             return found
         names = dict(zip(known[0], given, strict=True))
-        for one in known[1]:
+        operators, is_masked = known[1]
+        for one in operators:
             for name in one.output_names:
                 if name not in names:
                     names[name] = self.namer.new(name.rstrip("0123456789") or "t")
-        return [one.renamed(names) for one in known[1]]
+        return _Recorded([one.renamed(names) for one in operators], is_masked)
 
     def _new_part(self, name: str) -> str:
         """A name for the next part of a gradient."""
@@ -313,11 +336,13 @@ class Backward(NamedTuple):
         net: the backward net.
         gradients: for each input, the gradient's name, or None.
         seeds: for each target, the name of the given gradient.
+        masked: the names of the variables before a mask.
     """
 
     net: NetOp
     gradients: dict[str, str | None]
     seeds: dict[str, str]
+    masked: set[str]
 
 
 def build_backward(
@@ -329,10 +354,12 @@ def build_backward(
     zero_fill: bool,
     taken: Iterable[str] = (),
     dropping: bool = False,
+    is_masked: bool = False,
 ) -> Backward:
     """The backward net. New names differ from the names of the net and from ``taken``.
 
-    With ``dropping`` the scope loses each variable after the last use.
+    With ``dropping`` the scope loses each variable after the last use. With ``is_masked`` the
+    targets stand before a mask.
     """
     targets = unread(net) if targets is None else targets
     _check_targets(net, targets)
@@ -341,6 +368,7 @@ def build_backward(
     builder = _Builder(scope, no_grad_set, zero_fill, dropping)
     builder.namer.taken.update([*net.input_names, *net.output_names, *taken])
     seeds = {name: builder.seed(name) for name in targets}
+    builder.masked.update(targets if is_masked else ())
     needed = _needed(net, sources, set(no_grad_set), scope)
     operators = builder.net_gradient(net, needed)
     gradients = {}
@@ -350,7 +378,7 @@ def build_backward(
     names = builder.single_parts()
     result = NetOp(operators, f"{net.type}_grad").renamed(names)
     gradients = {x: gx and names.get(gx, gx) for x, gx in gradients.items()}
-    return Backward(result, gradients, seeds)
+    return Backward(result, gradients, seeds, builder.masked)
 
 
 def _check_no_grad_set(net: NetOp, scope: Scope, names: Collection[str]) -> None:

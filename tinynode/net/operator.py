@@ -148,7 +148,7 @@ def constants_of(node: FunctionNode) -> dict[str, Any]:
 
 OF_APPLY = {
     *("inputs", "outputs", "rank", "stack", "lazy_grad_sum", "retained_checksums"),
-    "is_complex",
+    *("is_complex", "is_masked"),
 }
 """Attributes set by ``apply`` on a FunctionNode: no constants."""
 

@@ -14,9 +14,10 @@ from collections.abc import Collection, Mapping
 from typing import Any, TypeAlias
 
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
-from tinynode.devices import Arrays, namespace_of, to_host
-from tinynode.functions.arithmetic import IsDead, Multiply, ZeroSafeMultiply
+from tinynode.devices import Arrays, all_true, namespace_of, to_host
+from tinynode.functions.arithmetic import Multiply, ZeroSafeMultiply
 from tinynode.functions.data_types import Identity
+from tinynode.functions.masking import KeepZeros
 from tinynode.functions.network import Linear
 from tinynode.functions.products import MatMul, MatMulOfTransposed
 from tinynode.functions.searching import Where
@@ -316,45 +317,49 @@ def merge_reshapes(operators: Operators, outputs: Collection[str], specs: ArrayS
 
 
 def drop_dummies(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
-    """``where(is_dead(g, d), 0, z)`` is z if g depends on a dummy gradient.
+    """``keep_zeros(y, g, d)`` is y if g depends on a dummy gradient.
 
-    ``is_dead`` alone reads the values of g in the derivative of a rule linear in g. So all work on
-    dummy gradients becomes unneeded. A dummy gradient is nowhere 0, and neither is g, apart from
-    masked elements, where a later mask hides z.
+    ``keep_zeros`` alone reads the values of g in the derivative of a rule linear in g. So all work
+    on dummy gradients becomes unneeded. A dummy gradient is nowhere 0, and neither is g, apart
+    from masked elements, where a later mask hides y.
     """
     dummies: set[str] = set()
-    dead: set[str] = set()
-    names: dict[str, str] = {}
     kept = []
     for operator in operators:
-        operator = operator.renamed(names)
-        node_class, name = node_class_of(operator), operator.output_names[0]
-        if node_class is IsDead:
-            if operator.input_names[0] in dummies:
-                dead.add(name)
-        elif node_class is Where and operator.input_names[0] in dead and name not in outputs:
-            z = operator.input_names[2]
-            if specs[z] == specs[name]:
-                names[name] = z
-                continue
+        node_class = node_class_of(operator)
+        if node_class is KeepZeros and operator.input_names[1] in dummies:
+            operator = _without_zeros(operator, specs)
         elif node_class is DummyGradient or not dummies.isdisjoint(operator.input_names):
             dummies.update(operator.output_names)
         kept.append(operator)
     return kept
 
 
+def _without_zeros(operator: Operator, specs: ArraySpecs) -> Operator:
+    """``keep_zeros(y, g, d)`` that replaces nothing: y in the shape of the result."""
+    (shape, dtype), y = specs[operator.output_names[0]], operator.input_names[0]
+    if specs[y][1] != dtype:
+        return operator
+    return operator_of(BroadcastTo(shape), [y], operator.output_names)
+
+
 def drop_guards(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
-    """``zero_safe_multiply`` by a constant of finite numbers is ``multiply``."""
-    constants: dict[str, Any] = {}
+    """Constants of finite numbers need no guard.
+
+    ``zero_safe_multiply`` by such a constant is ``multiply``, and ``keep_zeros`` replaces nothing.
+    """
+    finite: set[str] = set()
     kept = []
     for operator in operators:
-        if operator.node_class is Constant:
-            constants[operator.output_names[0]] = operator.attrs["value"]
-        elif operator.node_class is ZeroSafeMultiply and operator.input_names[1] in constants:
-            d = constants[operator.input_names[1]]
-            xp = namespace_of(d)
-            if bool(xp.all(xp.isfinite(d))):
-                operator = operator_of(Multiply(), operator.input_names, operator.output_names)
+        node_class = node_class_of(operator)
+        if node_class is Constant:
+            value = operator.attrs["value"]
+            if all_true(namespace_of(value).isfinite(value)):
+                finite.add(operator.output_names[0])
+        elif node_class is ZeroSafeMultiply and operator.input_names[1] in finite:
+            operator = operator_of(Multiply(), operator.input_names, operator.output_names)
+        elif node_class is KeepZeros and operator.input_names[2] in finite:
+            operator = _without_zeros(operator, specs)
         kept.append(operator)
     return kept
 

@@ -23,6 +23,7 @@ from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, Device, current_device, is_differentiable, namespace_of
 from tinynode.errors import TraceError
+from tinynode.functions.masking import mark_masked, marks_handed_on
 from tinynode.net import commit as commits
 from tinynode.net.commit import Commit
 from tinynode.net.gradient import build_backward
@@ -35,8 +36,9 @@ from tinynode.net.recorder import needed_operators, without_hooks
 from tinynode.net.scope import Scope
 from tinynode.net.shape_runner import has_large, shapes_only
 
-Key: TypeAlias = tuple[Indexes, Indexes]
-"""The inputs whose gradients are asked for, and the outputs that have a gradient."""
+Key: TypeAlias = tuple[Indexes, Indexes, bool]
+"""The inputs whose gradients are asked for, the outputs that have a gradient, and True for a net
+before a mask (see ``functions/masking.py``)."""
 
 NOTHING_SAVED = Saved((), None)
 
@@ -50,6 +52,7 @@ class GradientNet:
         saved: the intermediates of the forward net that the gradient net reads.
         results: the name of each target's gradient; None for an exact zero.
         reached: the targets with a gradient.
+        has_mask: True if an input stands before a mask of the net.
         saved_is_sufficient: True if the arrays saved for the full gradient net suffice.
         seeds: the gradient's name for each output that has one.
         noted: the findings of the first run.
@@ -61,6 +64,7 @@ class GradientNet:
     saved: list[str]
     results: list[str | None]
     reached: list[int]
+    has_mask: bool
     saved_is_sufficient: bool
     seeds: list[str]
     noted: Noted | None = None
@@ -107,7 +111,7 @@ class Program:
         self.requires = tuple(requires)
         self.indexes: Indexes = tuple(range(len(self.inputs)))
         targets = tuple([i for i in self.indexes if self.requires[i]])
-        self.full_key: Key = targets, tuple(range(len(self.outputs)))
+        self.full_key: Key = targets, tuple(range(len(self.outputs))), False
         self.device = self._checked_device()
         # a second forward would speak to other processes once more
         self.is_differentiated = any(is_collective(one) for one in self.operators)
@@ -203,7 +207,7 @@ class Program:
         return self._gradient_of(key, arrays)
 
     def _gradient_of(self, key: Key, arrays: Arrays) -> GradientNet:
-        targets, given = key
+        targets, given, is_masked = key
         scope = Scope()
         for name, array in zip(self.inputs, arrays, strict=True):
             scope.put(name, wrap_array(array, self.devices[name], False))
@@ -212,7 +216,9 @@ class Program:
         names = [self.outputs[i] for i in given]
         floating = [name for name in names if is_differentiable(scope.find(name).raw)]
         sources = [self.inputs[i] for i in targets]
-        backward = build_backward(net, scope, (), floating, sources, False, self.inputs, True)
+        backward = build_backward(
+            net, scope, (), floating, sources, False, self.inputs, True, is_masked
+        )
         results = [backward.gradients.get(name) for name in sources]
         wanted = [name for name in results if name is not None]
         operators = needed_operators(backward.net.flattened(), wanted)
@@ -224,7 +230,8 @@ class Program:
         )
         reached = [i for i, name in zip(targets, results, strict=True) if name is not None]
         seeds = [backward.seeds.get(name, name + GRAD) for name in names]
-        return GradientNet(operators, saved, results, reached, is_sufficient, seeds)
+        has_mask = not backward.masked.isdisjoint(sources)
+        return GradientNet(operators, saved, results, reached, has_mask, is_sufficient, seeds)
 
     def run_gradient(self, key: Key, arrays: Arrays, saved: Saved, given: Arrays) -> Arrays:
         """The gradients, from the inputs, the saved arrays and the outputs' gradients."""
@@ -281,7 +288,7 @@ class Program:
         results, saved = self.run(arrays, True)
         floating = [i for i, y in enumerate(results) if is_differentiable(y)]
         given = tuple([namespace_of(results[i]).ones_like(results[i]) for i in floating])
-        key = self.full_key[0], tuple(floating)
+        key = self.full_key[0], tuple(floating), False
         packed, plans = saved.layout is not None, self.gradient(key, arrays).plans
         while packed not in plans:  # a plan is made by the second run
             self.run_gradient(key, arrays, saved, given)
@@ -334,12 +341,14 @@ class NetFunction(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         given = tuple([i for i, gy in enumerate(grad_outputs) if gy is not None])
         gys = tuple([gy for gy in grad_outputs if gy is not None])
-        key = target_input_indexes, given
+        key = target_input_indexes, given, self.is_masked
         xs = self.get_retained_inputs()
         if any(gy.device is not self.output_device for gy in gys):
             return self._by_operators(key, xs, gys)
         arrays = tuple([x.raw for x in xs])
         found = self.program.gradient(key, arrays)
+        if found.has_mask:
+            mark_masked(self)
         recorded = config.enable_backprop or is_recording_net()
         if recorded or not found.saved_is_sufficient:
             combined = self.program.combined_program(key, arrays)
@@ -363,7 +372,8 @@ class NetFunction(FunctionNode):
                 values.update(zip(operator.output_names, outputs, strict=True))
         ys = [values[self.program.outputs[i]] for i in key[1]]
         again = config.enable_backprop or is_recording_net()
-        return tuple(grad(ys, [xs[i] for i in key[0]], gys, enable_double_backprop=again))
+        with marks_handed_on(self, ys):
+            return tuple(grad(ys, [xs[i] for i in key[0]], gys, enable_double_backprop=again))
 
     def _first_order(self, key: Key, arrays: Arrays, given: Arrays) -> tuple[Variable, ...]:
         """The gradients as Variables without a graph."""

@@ -45,6 +45,7 @@ from tinynode.devices import (
 )
 from tinynode.errors import DeviceMixError
 from tinynode.functions.indexing import AddAt, set_item
+from tinynode.functions.masking import marks_handed_on
 from tinynode.net.helpers import OtherGradient
 from tinynode.net.operator import constants_of
 from tinynode.net.recorder import NetRecorder
@@ -459,7 +460,7 @@ class AllExamples(FunctionNode):
             return copy.copy(self.prototype).apply(xs)
 
         values = Values(self.get_retained_inputs(), (), grad_outputs)
-        return gradients_of_examples(values, target_input_indexes, apply)
+        return gradients_of_examples(values, self, target_input_indexes, apply)
 
 
 @register_op()
@@ -505,7 +506,7 @@ class GradientOf(OtherGradient):
 
         values = Values(self.get_retained_inputs(), self.get_retained_outputs(), grad_outputs)
         targets = tuple([i for i in target_input_indexes if i < self.count])
-        found = gradients_of_examples(values, targets, connect)
+        found = gradients_of_examples(values, self, targets, connect)
         return found + (None,) * (len(target_input_indexes) - len(targets))
 
     def _node(self) -> FunctionNode:
@@ -565,6 +566,7 @@ class Values(NamedTuple):
 
 def gradients_of_examples(
     values: Values,
+    function: FunctionNode,
     targets: Indexes,
     apply: Callable[[tuple[Variable, ...], tuple[Variable, ...]], tuple[Variable, ...]],
 ) -> tuple[Variable | None, ...]:
@@ -572,6 +574,7 @@ def gradients_of_examples(
 
     Args:
         values: the inputs, the known outputs, and the gradients of the outputs.
+        function: the operator on whole batches.
         targets: the indexes of the inputs that need a gradient.
         apply: from the inputs and the known outputs of each example to the outputs, connected to
             the inputs.
@@ -586,12 +589,13 @@ def gradients_of_examples(
         with force_backprop_mode():  # a graph for ``grad``, in any backward
             outputs = apply(inner, tuple([_row(y, axis) for y in ys]))
         pairs = [(y, gy) for y, gy in zip(outputs, gys, strict=True) if gy is not None]
-        gxs = grad(
-            [y for y, _ in pairs],
-            [inner[i] for i in targets],
-            [gy for _, gy in pairs],
-            enable_double_backprop=config.enable_backprop or is_recording_net(),
-        )
+        with marks_handed_on(function, outputs, is_recording()):
+            gxs = grad(
+                [y for y, _ in pairs],
+                [inner[i] for i in targets],
+                [gy for _, gy in pairs],
+                enable_double_backprop=config.enable_backprop or is_recording_net(),
+            )
         shared = [xs[i].shape[0] == 1 and size > 1 for i in targets]
         pairs_of = zip(gxs, shared, strict=True)
         return tuple([None if gx is None else _whole(gx, axis, one) for gx, one in pairs_of])

@@ -22,6 +22,7 @@ from tinynode.devices import Arrays, hidden_axes, running_inside
 from tinynode.errors import GraphError, describe
 from tinynode.functions.data_types import identity
 from tinynode.functions.draws import drawing_again, note_generator, noted_generators
+from tinynode.functions.masking import marks_handed_on
 from tinynode.functions.operands import as_operand_list
 from tinynode.random import get_generator
 from tinynode.transforms.captures import Captures, cut_inputs, standing_in
@@ -74,7 +75,8 @@ class Checkpoint(FunctionNode):
             if not used:
                 return (None,) * len(sources)
             ys, gys = [y for y, _ in used], [gy for _, gy in used]
-            return tuple(grad(ys, sources, gys, enable_double_backprop=record))
+            with marks_handed_on(self, ys):
+                return tuple(grad(ys, sources, gys, enable_double_backprop=record))
 
 
 class FirstCall:

@@ -165,6 +165,7 @@ _BINARY = {
     functions.Add: "x + y",
     functions.Subtract: "x - y",
     functions.Multiply: "x * y",
+    functions.ZeroSafeMultiply: "x * (isfinite(y) || x != 0 ? y : 0.0)",
     functions.Divide: "x / y",
     functions.Maximum: "x >= y || x != x ? x : y",
     functions.Minimum: "x <= y || x != x ? x : y",
@@ -197,5 +198,8 @@ FORMULAS: dict[type, ElementFormula] = {
         for kind, text in _BINARY.items()
     },
     functions.Where: ElementFormula("where", ("c", "x", "y"), "c ? x : y"),
+    functions.KeepZeros: ElementFormula(
+        "keepzeros", ("y", "g", "d"), "g == 0 && !isfinite(d) ? 0.0 : y"
+    ),
 }
 """The formulas of operators without settings."""
