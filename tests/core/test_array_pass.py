@@ -146,6 +146,22 @@ def test_wrong_arrays_are_refused(wrong: str) -> None:
     assert x.grad is None and thread_state.array_device is None
 
 
+def test_a_variable_from_a_backward_on_arrays_counts_as_its_array() -> None:
+    """The next backward gets an array again."""
+
+    class GivesVariable(OfArrays):
+        backward_takes_arrays = True
+
+        def backward(self, indexes: Any, grad_outputs: Any) -> Any:
+            (gx,) = super().backward(indexes, grad_outputs)
+            return (tn.Variable(gx),)
+
+    x, first = tn.Variable(np.asarray([0.5, -1.0])), OfArrays()
+    fn.sum(GivesVariable().apply(first.apply((x,)))[0]).backward()
+    assert OfArrays.seen[0] is np.ndarray
+    np.testing.assert_allclose(x.grad, 9 * x.array**8)
+
+
 def test_a_method_of_an_instance_gets_variables() -> None:
     node, x, given = fn.exponential.Exp(), leaf(), []
 

@@ -294,6 +294,12 @@ class ArrayTable(GradientTable):
 
     # --- how arrays fit and add up ---------------------------------------------------------------
 
+    def array_of(self, gx: Any, node: VariableNode) -> Array | None:
+        """As in GradientTable; None for a Variable of the pass, whose array ``checked`` takes."""
+        if type(gx) is Variable and gx._device is self.device:
+            return None
+        return super().array_of(gx, node)
+
     def checked(self, gx: Any, function: FunctionNode, position: int) -> Any:
         """The gradient of an input as an array; a scalar of the library gives a 0-d array."""
         array = self.device.lift(raw_of(gx))
