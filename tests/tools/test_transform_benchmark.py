@@ -57,7 +57,9 @@ def test_the_report(tmp_path: Path) -> None:
             assert len(times[name]) == 2 and min(times[name]) > 0
 
 
-@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:FutureWarning")
+@pytest.mark.filterwarnings(
+    "ignore:.torch.jit.script. is deprecated"
+)  # the class differs by version
 @pytest.mark.parametrize("title", TITLES)
 @pytest.mark.parametrize("peer", ["torch.func", "jax.jit"])
 def test_peers_agree(transforms: Any, title: str, peer: str) -> None:
