@@ -1185,3 +1185,23 @@ def test_wrong_input_is_refused_with_names_and_shapes(name):
     call, exception, words = REFUSED[name]
     with pytest.raises(exception, match=f"(?s){words}"):
         call()
+
+
+@pytest.mark.parametrize("n", [2, 3, 6])
+@pytest.mark.parametrize("scale", [1e-40, 1.0, 1e40])
+def test_the_gradient_of_the_determinant_of_a_singular_matrix(n: int, scale: float) -> None:
+    """LAPACK gives such a determinant as 1e-17 as often as not; the inverse is no help there."""
+    rng = np.random.default_rng(n)
+    for _ in range(20):
+        x = rng.normal(size=(n, n))
+        x[-1] = x[0]
+        minors = [
+            [np.linalg.det(np.delete(np.delete(x, i, 0), j, 1)) for j in range(n)]
+            for i in range(n)
+        ]
+        cofactors = np.array(minors) * (-1.0) ** np.add.outer(np.arange(n), np.arange(n))
+        v = tn.Variable(x * scale)
+        with np.errstate(all="raise"):
+            (g,) = tn.grad([linalg.det(v)], [v])
+        error = np.abs(g.array / scale ** (n - 1) - cofactors).max()
+        assert error < 1e-13 * np.abs(cofactors).max()

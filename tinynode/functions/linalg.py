@@ -172,20 +172,29 @@ def solve(x1: Any, x2: Any) -> Variable:
     return Solve().apply((x1, x2))[0]
 
 
-def _has_zero(array: Array) -> bool:
-    """True if an element is 0, in any example of a vmapped function."""
-    return any_true(without_hidden_axes(array) == 0)
+def _has_singular(x: Array, determinant: Array) -> bool:
+    """True if a matrix is singular as far as its dtype can tell, in any example of vmap.
+
+    The rounded determinant of a singular matrix is seldom 0. It is below eps times the product
+    of the lengths of the rows (Hadamard's bound of a determinant).
+    """
+    x, determinant = without_hidden_axes(x), without_hidden_axes(determinant)
+    xp = namespace_of(x)
+    with numpy.errstate(divide="ignore"):  # log 0: minus infinity is right
+        lengths = xp.sum(xp.log(xp.linalg.vector_norm(x, axis=-1)), axis=-1)
+        size = xp.log(xp.abs(determinant))
+    return any_true((determinant == 0) | (size < lengths + math.log(xp.finfo(x.dtype).eps)))
 
 
 class Det(SquareMatrixNode):
     """y = det X.   X: (..., n, n) -> y: (...).   dL/dX = dL/dy * (the cofactors of X).
 
-    The cofactors are y * X^-T where X is invertible. Where y = 0, each is the determinant of X
-    without the element's row and column: for matrices up to 32 rows.
+    The cofactors are y * X^-T where X is invertible. Where X is singular, each is the determinant
+    of X without the element's row and column: for matrices up to 32 rows.
     """
 
     guard = guards.SINGULAR
-    needs_values = True  # backward asks for zeros of y
+    needs_values = True  # backward asks whether y is 0
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -197,7 +206,7 @@ class Det(SquareMatrixNode):
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
-        if x.shape[-1] <= 32 and _has_zero(raw_of(y)):
+        if x.shape[-1] <= 32 and _has_singular(raw_of(x), raw_of(y)):
             return (column(column(gy)) * _cofactors(x),)
         return (column(column(gy * y)) * matrix_transpose(inv(x)),)
 
