@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import array_api_strict
 import hypothesis
 import numpy as np
 import pytest
@@ -792,6 +793,15 @@ def test_a_product_with_finite_numbers_needs_no_guard(value: Any) -> None:
         assert after(drop_guards, net, ["y"], {"x": x})[-1] == "y = multiply(x, c)"
     net[1] = op("keep_zeros", "xxc", "y")
     assert after(drop_guards, net, ["y"], {"x": X})[-1] == "y = broadcast_to(x, shape=(2, 3))"
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.int64, np.complex128])
+def test_constants_of_each_dtype_are_asked(dtype: Any) -> None:
+    """Strict has no isfinite of booleans: a mask among the constants stopped the compilation."""
+    value = array_api_strict.asarray(np.ones(3, dtype))
+    mask = operator_of(Constant(value, tn.get_device("strict")), [], ["c"])
+    net = [mask, op("zero_safe_multiply", "xc", "y")]
+    assert drop_guards(net, ["y"], {})[-1].type == "multiply"
 
 
 @pytest.mark.parametrize("value", [np.inf, [1.0, np.nan, 0.0]])

@@ -353,8 +353,7 @@ def drop_guards(operators: Operators, outputs: Collection[str], specs: ArraySpec
     for operator in operators:
         node_class = node_class_of(operator)
         if node_class is Constant:
-            value = operator.attrs["value"]
-            if all_true(namespace_of(value).isfinite(value)):
+            if _is_finite(operator.attrs["value"]):
                 finite.add(operator.output_names[0])
         elif node_class is ZeroSafeMultiply and operator.input_names[1] in finite:
             operator = operator_of(Multiply(), operator.input_names, operator.output_names)
@@ -362,6 +361,13 @@ def drop_guards(operators: Operators, outputs: Collection[str], specs: ArraySpec
             operator = _without_zeros(operator, specs)
         kept.append(operator)
     return kept
+
+
+def _is_finite(value: Any) -> bool:
+    xp = namespace_of(value)
+    if xp.isdtype(value.dtype, ("bool", "integral")):
+        return True
+    return all_true(xp.isfinite(value))
 
 
 def fold_choices(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
