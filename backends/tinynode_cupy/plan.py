@@ -88,9 +88,7 @@ def expression(operator: Operator, names: Sequence[str]) -> str | None:
     if node_class is functions.AddAll:
         return " + ".join(names)
     text = EXPRESSIONS.get(node_class)
-    number = float(
-        operator.attrs.get("number", 0.0)
-    )  # no other text of an operator becomes CUDA C
+    number = float(operator.attrs.get("number", 0.0))  # no other attribute becomes CUDA C
     if text is None or not math.isfinite(number):
         return None
     return text.format(*names, number=number)

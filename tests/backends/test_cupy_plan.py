@@ -393,7 +393,7 @@ def test_it_runs_on_the_device_of_its_inputs(backend: ModuleType) -> None:
 
 def test_products_and_sums_are_not_contracted(backend: ModuleType) -> None:
     """So each operation rounds as in eager code."""
-    source = plan_of(backend).Elementwise("name", "T x0", "T y0", "y0 = x0;")
+    source = plan_of(backend).ElementwiseSource("name", "T x0", "T y0", "y0 = x0;")
     assert plan_of(backend).kernel_of(source).options == ("--fmad=false",)
 
 
