@@ -40,7 +40,7 @@ from tinynode_fast.memory import (
     owner_of,
 )
 from tinynode_fast.native import build
-from tinynode_fast.native.build import NotBuiltError
+from tinynode_fast.native.cache import NotBuiltError
 from tinynode_fast.native.calls import NestCall
 from tinynode_fast.native.emit import source_of
 from tinynode_fast.native.formulas import ElementFormula

@@ -24,7 +24,7 @@ from tinynode.functions.image_windows import Windows
 from tinynode.net.operator import operator_of
 from tinynode_fast import plan as plan_module
 from tinynode_fast.native import build, calls, formulas
-from tinynode_fast.native.build import NotBuiltError
+from tinynode_fast.native.cache import NotBuiltError
 from tinynode_fast.native.nests import Nest
 from tinynode_fast.plan import CallPlan, FastPlan
 
@@ -465,42 +465,6 @@ def test_a_large_net_waits_for_no_other_library(
     assert at_once == ["TypeError: 'NoneType' object is not callable"]  # noted once, not twice
 
 
-def test_a_library_that_others_may_write_is_not_loaded(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = SOURCE + "// writable\n"
-    before = set(cache.glob("*.so"))
-    build.library(source)
-    (made,) = set(cache.glob("*.so")) - before
-    made.chmod(0o722)
-    monkeypatch.setattr(build, "_loaded", {})
-    with pytest.raises(NotBuiltError, match="not this user's alone"):
-        build.library(source)
-    made.unlink()
-    made.symlink_to("/bin/true")
-    with pytest.raises(NotBuiltError, match="not this user's alone"):
-        build.library(source)
-
-
-def test_a_folder_that_others_may_write_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tmp_path.chmod(0o777)
-    monkeypatch.setenv("TINYNODE_CACHE", str(tmp_path))
-    with pytest.raises(NotBuiltError, match="not this user's alone"):
-        build.library(SOURCE + "// folder\n")
-
-
-def test_the_cache_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for age, name in enumerate(["new", "middle", "old"]):
-        path = tmp_path / f"{name}.so"
-        path.write_bytes(bytes(10))
-        os.utime(path, (100 - age, 100 - age))
-    monkeypatch.setattr(build, "CACHE_BYTES", 15)
-    build._shrink(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["new.so"]
-
-
 @pytest.mark.parametrize(
     ("compiler", "reason"),
     [("none", "is 'none'"), ("no-such-cc", "no program 'no-such-cc'"), ("false", "false failed")],
@@ -518,17 +482,6 @@ def test_without_a_compiler_numpy_goes_on(compiler: str, reason: str, at_once: l
             y = f(tn.asarray([1.0, 2.0]))
     np.testing.assert_allclose(y.array, np.exp([1, 2]) * [1, 2], rtol=1e-6)
     assert bool(at_once) == (compiler != "none")
-
-
-def test_a_compiler_that_does_not_end_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    slow = tmp_path / "slow-cc"
-    slow.write_text('#!/bin/sh\ncase "$1" in --version) echo slow 1.0;; *) exec sleep 60;; esac\n')
-    slow.chmod(0o700)
-    monkeypatch.setattr(build, "SECONDS", 0.2)
-    with pytest.raises(NotBuiltError, match="slow-cc: TimeoutExpired"):
-        build.library(SOURCE + "// slow\n", str(slow))
 
 
 def test_a_cache_that_cannot_be_written_is_a_reason(

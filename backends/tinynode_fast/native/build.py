@@ -1,14 +1,15 @@
 """Build: C source becomes functions, by the compiler of the system, with a cache on disk.
 
 Requirement: a plan asks for a library and gets the library, or a reason in one line. A library is
-compiled once for each source, compiler, set of flags and machine. The cache's folder is
-``TINYNODE_CACHE``, or ``tinynode`` in the user's cache folder. A file of another user, or a file
-with write access for others, is never loaded. Two processes may build the same library at once:
-each writes a separate file, and renames the complete file.
+compiled once for each source, compiler, set of flags and machine, and kept in the cache (see
+``cache.py``). Two processes may build the same library at once: each writes a separate file, and
+renames the complete file. A compiler that does not end is ended, with all programs that it
+started.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import functools
@@ -17,16 +18,14 @@ import itertools
 import os
 import platform
 import shutil
-import stat
+import signal
 import subprocess
-import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from tinynode.configuration import config
 from tinynode.devices import count_use, fallback_uses
+from tinynode_fast.native.cache import CacheFolder, NotBuiltError
 
 FLAGS = (
     "-std=c11",
@@ -41,17 +40,11 @@ FLAGS = (
 )
 SECONDS = 60.0
 """The time that a compiler may take."""
-CACHE_BYTES = 64 << 20
-"""The size of the cache on disk; the libraries that were not used for longest go first."""
-
-
-class NotBuiltError(Exception):
-    """No library: the message is the reason, in one line."""
-
 
 _lock = threading.Lock()  # a single compiler at a time
 _loaded: dict[str, ctypes.CDLL] = {}
 _threads: list[threading.Thread] = []
+_running: set[subprocess.Popen[str]] = set()
 _reasons: set[str] = set()
 
 
@@ -92,19 +85,61 @@ def version_of(path: str) -> str:
     return text.partition("\n")[0]
 
 
-def _run(command: list[str], folder: str | None = None) -> str:
-    """The output of a program, or ``NotBuiltError``."""
+def _run(command: list[str], folder: str | None = None, *kept: int) -> str:
+    """The output of a program, or ``NotBuiltError``; ``kept`` are its open descriptors.
+
+    The program has a process group of its own, so everything that it started ends with it.
+    """
+    pipe = subprocess.PIPE
     try:
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
+        program = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            errors="replace",
+            pass_fds=kept,
+            start_new_session=True,
         )
-    except (OSError, subprocess.SubprocessError) as error:
-        reason = f"{command[0]}: {type(error).__name__}: {error}".splitlines()[0]
-        raise NotBuiltError(reason) from None
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if "error" in line] or ["no message"]
+    except OSError as error:
+        raise _failed(command, error) from None
+    _running.add(program)
+    try:
+        output, errors = program.communicate(timeout=SECONDS)
+    except subprocess.SubprocessError as error:
+        raise _failed(command, error) from None
+    finally:
+        _end(program)
+    if program.returncode:
+        lines = [line for line in errors.splitlines() if "error" in line] or ["no message"]
         raise NotBuiltError(f"{command[0]} failed: {lines[0].strip()[:200]}")
-    return done.stdout
+    return output
+
+
+def _failed(command: list[str], error: Exception) -> NotBuiltError:
+    return NotBuiltError(f"{command[0]}: {type(error).__name__}: {error}".splitlines()[0])
+
+
+def _end(program: subprocess.Popen[str]) -> None:
+    """End a program and all programs that it started; a program that has ended stays as it is."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # all have ended
+        os.killpg(program.pid, signal.SIGKILL)
+    program.wait()
+    for stream in (program.stdout, program.stderr):
+        if stream is not None:
+            stream.close()
+    _running.discard(program)
+
+
+def _end_all() -> None:
+    """The end of Python ends the compilers that a building thread waits for."""
+    for program in _running.copy():
+        _end(program)
+
+
+atexit.register(_end_all)
 
 
 @functools.cache
@@ -125,39 +160,7 @@ def has_vector_functions() -> bool:
     return name == "glibc" and numbers >= (2, 35) and platform.machine() == "x86_64"
 
 
-# --- the cache -----------------------------------------------------------------------------------
-
-
-def cache_folder() -> Path:
-    """The folder of the libraries."""
-    given = os.environ.get("TINYNODE_CACHE")
-    if given:
-        return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "tinynode"
-
-
-def is_safe(path: Path) -> bool:
-    """True for a file or folder of the user, without write access for others."""
-    try:
-        found = path.lstat()
-    except OSError:
-        return False
-    kind = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
-    writable = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return kind and not writable and found.st_uid == os.getuid()
-
-
-def _own_folder() -> Path:
-    """The folder of the cache, made for the user alone."""
-    try:
-        folder = cache_folder()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, RuntimeError) as error:
-        raise NotBuiltError(f"the cache's folder cannot be made: {error}") from None
-    if not is_safe(folder):
-        raise NotBuiltError(f"the cache's folder {folder} is not this user's alone")
-    return folder
+# --- the library ---------------------------------------------------------------------------------
 
 
 def library(source: str, wanted: str | None = None, compiles: bool = True) -> ctypes.CDLL:
@@ -174,58 +177,38 @@ def library(source: str, wanted: str | None = None, compiles: bool = True) -> ct
     parts = (source, path, f"{state.st_size} {state.st_mtime_ns}", *FLAGS, machine())
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     if key not in _loaded:
-        target = _own_folder() / f"{key}.so"
-        if not target.exists():
-            if not compiles:
+        with CacheFolder() as folder:
+            found = folder.load(key)
+            if found is None and not compiles:
                 raise NotBuiltError("not compiled yet")
-            with _lock:
-                _compile(target, source, path)
-        _loaded[key] = _load(target)
+            _loaded[key] = found or _built(folder, key, source, path)
     return _loaded[key]
 
 
-def _load(target: Path) -> ctypes.CDLL:
-    if not is_safe(target):
-        raise NotBuiltError(f"{target} is not this user's alone")
-    with contextlib.suppress(OSError):
-        os.utime(target)  # used now
-    try:
-        return ctypes.CDLL(str(target))
-    except OSError as error:
-        raise NotBuiltError(f"{target} cannot be loaded: {error}"[:200]) from None
+def _built(folder: CacheFolder, key: str, source: str, path: str) -> ctypes.CDLL:
+    """The library after a compilation, or by another thread meanwhile."""
+    with _lock:
+        found = folder.load(key)
+        if found is None:
+            _compile(folder, key, source, path)
+            found = folder.load(key)
+    if found is None:
+        raise NotBuiltError("the new library was damaged or removed before it was loaded")
+    return found
 
 
-def _compile(target: Path, source: str, path: str) -> None:
-    """Compile in a new folder beside the target; a rename makes the library appear."""
-    if target.exists():  # by another thread, meanwhile
-        return
-    folder = ""
+def _compile(folder: CacheFolder, key: str, source: str, path: str) -> None:
+    """Compile in a new folder of the cache; a rename makes the library appear."""
+    libraries = ("-lmvec", "-lm") if has_vector_functions() else ("-lm",)
+    command = [path, *FLAGS, "net.c", "-o", "net.so", *libraries]
     try:
-        folder = tempfile.mkdtemp(dir=target.parent, prefix="build-")  # a program may end before
-        Path(folder, "net.c").write_text(source, encoding="utf-8")
-        libraries = ("-lmvec", "-lm") if has_vector_functions() else ("-lm",)
-        _run([path, *FLAGS, "net.c", "-o", "net.so", *libraries], folder)
-        made = Path(folder, "net.so")
-        made.chmod(0o700)
-        made.replace(target)
-        _shrink(target.parent)
+        with folder.new_folder() as name:
+            folder.write(f"{name}/net.c", source.encode())
+            _run(command, folder.through(name), folder.descriptor)
+            folder.keep(key, folder.read(f"{name}/net.so"), name)
     except OSError as error:
+        target = folder.path / f"{key}.so"
         raise NotBuiltError(f"{target} cannot be written: {error}"[:200]) from None
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _shrink(folder: Path) -> None:
-    """Remove the libraries with the oldest use, until the cache is small enough."""
-    now, total = time.time(), 0
-    with contextlib.suppress(OSError):  # another process may remove the same file
-        found = [*folder.glob("*.so"), *folder.glob("build-*")]
-        for path in sorted(found, key=os.path.getmtime, reverse=True):
-            total += path.stat().st_size
-            if path.is_dir() and now - path.stat().st_mtime > 3600:  # its program ended
-                shutil.rmtree(path, ignore_errors=True)
-            elif path.is_file() and total > CACHE_BYTES:
-                path.unlink()
 
 
 # --- in the background ---------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy
 from tinynode.devices import Arrays
 from tinynode.errors import NetError, describe
 from tinynode_fast.limits import LIMITS
-from tinynode_fast.native.build import NotBuiltError
+from tinynode_fast.native.cache import NotBuiltError
 from tinynode_fast.native.nests import Nest
 from tinynode_fast.threads import in_shares, thread_count
 
