@@ -329,7 +329,8 @@ from pathlib import Path
 from tinynode_fast.native import build
 work = threading.Thread(target=build.library, args=({SOURCE!r}, {str(path)!r}), daemon=True)
 work.start()
-while not Path({str(child)!r}).exists() or not Path({str(child)!r}).read_text():
+path = Path({str(child)!r})
+while not build._running or not path.exists() or not path.read_text():
     time.sleep(0.01)
 """
     process = start(folder, program)

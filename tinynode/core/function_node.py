@@ -75,12 +75,14 @@ class FunctionNode(HookOwner):
         complex_rule: "" refuses complex arrays; "conjugate" retains their conjugates; "own" not.
         is_complex: True if an input or output is complex.
         output_device: the device of the outputs, if different from the device of the inputs.
-        backward_takes_arrays: True in a class with a ``backward`` for Variables and for arrays.
+        backward_takes_arrays: True in a class with a ``backward`` for Variables and for arrays:
+            operators, ``shape``, ``dtype`` and ``tn.functions`` alone. A subclass repeats it.
         is_reduction: True if ``self.axes`` are reduced, and kept if ``self.keepdims``.
         guard: sentences: why the function makes NaN or inf, and how a program avoids that.
         input_names: the names of the inputs in messages; a class may leave out the last inputs.
         type_hint: a sentence for an error of ``check_type_forward``: what to try.
-        is_random: True if each run draws other outputs.
+        is_random: True if each run draws other outputs. Such a function has no inputs, and has
+            the attributes ``shape`` and ``generator``: see ``functions/draws.py``.
         is_collective: True if all processes of a communicator must run the function.
         crosses_vmap: True if the function takes an array with examples of vmap as a whole.
         runs_backward: True if ``backward`` runs a backward pass of its own.
@@ -315,7 +317,8 @@ class FunctionNode(HookOwner):
 
         Args:
             target_input_indexes: sorted indexes of the inputs that need a gradient, never empty.
-            grad_outputs: a Variable for each output, None for an output without a gradient.
+            grad_outputs: a Variable for each output, None for an output without a gradient. For
+                a class with ``backward_takes_arrays``, arrays where no graph is recorded.
 
         Returns:
             A tuple as long as the inputs or as ``target_input_indexes``, with None for an input

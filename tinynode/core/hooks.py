@@ -114,7 +114,10 @@ class FunctionHook:
         """A function's forward has run; the results are not in the graph yet."""
 
     def applied(self, function: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
-        """A function was applied to Variables, and connected if a graph is recorded."""
+        """A function was applied to Variables, and connected if a graph is recorded.
+
+        A backward applies functions, too: ``CallHook.is_inside_backward`` tells them apart.
+        """
 
     # --- one step of a backward pass -------------------------------------------------------------
 

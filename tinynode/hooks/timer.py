@@ -68,7 +68,9 @@ class TimerHook(CallHook):
     """Measures the time of every function, forward and backward.
 
     The hook waits for the device before it reads the clock. So a GPU's pending work counts for the
-    right function. Measuring takes time too: on small arrays, functions look slower.
+    right function. Measuring takes time too: on small arrays, functions look slower. With a hook a
+    backward pass applies functions to Variables, and these forwards count as forward. For the
+    times of the forward alone, end the block before ``backward``.
 
         with TimerHook() as timer:
             loss = model(x)

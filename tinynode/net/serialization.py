@@ -2,8 +2,9 @@
 
 Requirement: a net can be read, compared and changed with a text editor. A file from a stranger can
 be loaded without running code. So the text holds data alone: types by registered name, variables
-by name, and constants in the forms of ``_encode``. There is no pickle, no import and no
-evaluation. A constant cannot replace a method of the function.
+by name, and constants in the forms of ``_encode``. There is no pickle and no evaluation. Of all
+modules, only installed backends are imported, for a device or dtype. A constant cannot replace a
+method of the function.
 
     {"format": "tinynode net 1", "content":
     {"net": "f", "operators": [
