@@ -381,6 +381,15 @@ def test_a_scalar_is_folded_to_an_array() -> None:
     after(fold_constants, net, ["y"], {"x": X})
 
 
+def test_a_folded_sum_of_float16_is_added_up_in_float32() -> None:
+    half = np.asarray([2048.0, 1.0, 1.0], np.float16)
+    net = [constant("c", half), op("cumulative_sum", "c", "a", axis=0), op("multiply", "xa", "y")]
+    x = np.ones(3, np.float16)
+    simpler = fold_constants(net, ["y"], specs_of(net, {"x": x}, N))
+    same_bits(simpler[1].attrs["value"], np.asarray([2048.0, 2048.0, 2050.0], np.float16))
+    same_bits(results(simpler, {"x": x}, ["y"])[0], results(net, {"x": x}, ["y"])[0])
+
+
 def test_large_results_are_not_kept() -> None:
     for length, folded in ((1024, True), (1025, False)):
         net = [

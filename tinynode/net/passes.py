@@ -13,6 +13,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any, TypeAlias
 
+from tinynode.core.dispatch import run_forward
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.devices import Arrays, all_true, namespace_of, to_host
 from tinynode.functions.arithmetic import Multiply, ZeroSafeMultiply
@@ -150,9 +151,10 @@ def fold_constants(operators: Operators, outputs: Collection[str], specs: ArrayS
             if all(known) and small and node.output_device is None:
                 device = known[0].output_device
                 arrays = tuple([one.value for one in known])
-                for name, result in zip(operator.output_names, node.forward(arrays), strict=True):
+                results = run_forward(node, arrays, device, device)
+                for name, result in zip(operator.output_names, results, strict=True):
                     if name != EMPTY:
-                        values[name] = constant = Constant(device.lift(result), device)
+                        values[name] = constant = Constant(result, device)
                         kept.append(operator_of(constant, [], [name]))
                 continue
         kept.append(operator)
