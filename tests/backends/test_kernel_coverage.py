@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fast_kernels import CHANGEABLE, HUGE, set_limits, use_two_threads
-from kernel_cases import COUNTS, IMAGES, KERNEL_CASES, REASONS, WINDOWS, check_kernel, draw
+from kernel_cases import COUNTS, HALF, IMAGES, KERNEL_CASES, REASONS, WINDOWS, check_kernel, draw
 from net_specs import specs_of
 
 import tinynode as tn
@@ -464,6 +464,17 @@ def check_falls_back(make: Callable[[], Any], arrays: list[Any], reason: str) ->
     assert [key[2] for key in fallback_uses] == [reason]
     assert not kernel_uses
     assert_same(outputs, [np.asarray(y) for y in make().forward(tuple(arrays))])
+
+
+def test_a_kernel_of_float32_computes_for_float16(seen: set[tuple[str, int]]) -> None:
+    """Dispatch widens the inputs of ``MaxPool2dGrad``, and narrows the output."""
+    make = KERNEL_CASES["max_pool_gradient"][0]
+    arrays = [draw(10, 9, 8, 7, dtype=HALF), np.zeros((10, 9, 8, 7), np.int8)]
+    (y,) = make().apply(arrays)
+    assert list(kernel_uses) == [("fast", "MaxPool2dGrad", "max_pool_gradient")]
+    assert not fallback_uses
+    (wanted,) = make().forward((arrays[0].astype(np.float32), arrays[1]))
+    assert_same([y.array], [wanted.astype(HALF)])
 
 
 def grouped() -> convolution.Conv2d:

@@ -19,6 +19,7 @@ from op_drivers import Derivatives, draw_inputs, runs_on
 
 import tinynode as tn
 from tinynode import functions as fn
+from tinynode.core.dispatch import run_forward
 
 MOST = 4
 """The kept applications of a class, each with other shapes or dtypes."""
@@ -60,7 +61,9 @@ def applications() -> dict[type, list[Any]]:
         fn.masking.KeepZeros().apply((np.ones(3), np.zeros(3), infinite))
         fn.isfinite(infinite)
         fn.exponential.SameInfinity().apply((infinite, infinite))
-        fn.loss.MeanOfCountedGrad(1, (2,)).apply((np.asarray(1.0), np.asarray([0, 1])))
+        fn.loss.MeanOfCountedGrad(1, (2,)).apply((np.asarray(1.0), np.arange(70_000)))
+        many = np.ones((3000, 2))
+        fn.einsum("ij,ij->j", many, many)  # in float16 the sums end at 2,048
         for case in CASES:
             if case.operation != "to_device" and runs_on(case, device.name):
                 found = Derivatives(case, draw_inputs(case, case.dtypes[0]), device)
@@ -166,6 +169,87 @@ def test_is_elementwise_is_what_the_function_does(name: str) -> None:
         for one in applications()[kind]:
             found |= kinds_of(*one)
     assert kind.is_elementwise is (found == {"here"}), found
+
+
+# --- wide ----------------------------------------------------------------------------------------
+
+MAKERS = ("asarray", "astype", "empty", "full", "mean", "ones", "prod", "sum", "zeros")
+"""Functions of NumPy that take the dtype of the result."""
+WIDE_INSIDE = {
+    "Sum": "the sum of the array library takes the dtype, without a copy of the input",
+    "SumTo": "likewise",
+    "Conv2dGradX": "the products stay in float16, and their sums are in float32",
+    "Conv2dGradW": "likewise",
+}
+"""The classes with float32 inside of a forward on float16, which dispatch cannot give."""
+
+
+def halves(kind: type[tn.FunctionNode]) -> list[tuple[Any, list[Any]]]:
+    """The applications of a class with floating inputs, in float16."""
+    found = []
+    for function, arrays, _ in applications()[kind]:
+        with np.errstate(over="ignore"):
+            own = [x.astype(np.float16) if x.dtype.kind == "f" else x for x in arrays]
+        if any(x.dtype == np.float16 for x in own):
+            found.append((function, own))
+    return found
+
+
+def dispatched(function: Any, arrays: list[Any]) -> list[Any]:
+    """The outputs of a function by dispatch."""
+    device = tn.get_device("numpy")
+    with np.errstate(all="ignore"):
+        return list(run_forward(copy.copy(function), tuple(arrays), device, device))
+
+
+@pytest.mark.parametrize("name", sorted(one for one in BY_NAME if BY_NAME[one].wide))
+def test_wide_function_computes_in_float32(name: str) -> None:
+    """The outputs are those of float32, rounded; a forward in float16 would give others."""
+    is_needed = False
+    for function, arrays in halves(BY_NAME[name]):
+        wide = [x.astype(np.float32) if x.dtype == np.float16 else x for x in arrays]
+        found, wanted = dispatched(function, arrays), dispatched(function, wide)
+        with np.errstate(all="ignore"):
+            narrow = run(function, arrays)
+        assert narrow is not None
+        for half, y, own in zip(found, wanted, narrow, strict=True):
+            assert half.dtype == (np.float16 if y.dtype.kind == "f" else y.dtype)
+            with np.errstate(over="ignore"):
+                assert not differ(half, y.astype(half.dtype)).any()
+            is_needed = is_needed or differ(half, own).any()
+    assert is_needed, "float16 alone gives the same outputs: the class need not be wide"
+
+
+@pytest.mark.parametrize("name", sorted(BY_NAME))
+def test_only_dispatch_widens(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No forward on float16 makes an array of float32; a class says ``wide``."""
+    made: set[str] = set()
+
+    def noted(maker: Any) -> Any:
+        def make(*args: Any, **options: Any) -> Any:
+            dtypes = [one for one in (*args[1:2], options.get("dtype")) if one is np.float32]
+            made.update(maker.__name__ for _ in dtypes)
+            return maker(*args, **options)
+
+        return make
+
+    found = halves(BY_NAME[name])
+    for maker in MAKERS:
+        monkeypatch.setattr(np, maker, noted(getattr(np, maker)))
+    with np.errstate(all="ignore"):
+        for function, arrays in found:
+            try:
+                copy.copy(function).forward(tuple(arrays))
+            except TypeError as error:  # NumPy has no linear algebra in float16
+                assert "float16 is unsupported" in str(error)
+    assert bool(made) is (name in WIDE_INSIDE), made
+
+
+def test_beside_a_wider_input_the_outputs_are_wide() -> None:
+    half, single = np.ones(3000, np.float16), np.ones(3000, np.float32)
+    product = fn.Einsum(("i", "i"), "")
+    assert dispatched(product, [half, half])[0].dtype == np.float16
+    assert dispatched(product, [half, single])[0].dtype == np.float32
 
 
 # --- texts ---------------------------------------------------------------------------------------

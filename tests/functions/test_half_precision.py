@@ -15,6 +15,8 @@ import pytest
 
 import tinynode as tn
 from tinynode import functions as fn
+from tinynode.devices import namespace_of
+from tinynode.functions import image_windows
 
 MANY = 70_000
 ONES, ZEROS = np.ones((2500, 2)), np.zeros((2500, 2))
@@ -29,6 +31,7 @@ CASES: dict[str, tuple[Any, ...]] = {
     "mean": (lambda x: fn.mean(x * x) * 100.0, np.ones(MANY)),
     "mean-weights": (lambda x, w: fn.mean(x * x, 0, weights=w), ONES * 10, ONES * 100),
     "einsum": (lambda x: fn.einsum("ij,ij->j", x, x), ONES),
+    "einsum-to-scalar": (lambda x: fn.einsum("ij,ij", x, x), ONES),
     "softmax": (lambda x: fn.softmax(x, axis=0) * 100.0, ZEROS),
     "softmax-many": (lambda x: fn.softmax(x) * 1000.0, np.zeros(MANY)),
     "log_softmax": (lambda x: fn.log_softmax(x, axis=0), ZEROS),
@@ -38,11 +41,33 @@ CASES: dict[str, tuple[Any, ...]] = {
     "scan": (lambda x: fn.cumulative_prod(x, axis=0)[:, 0], ONES * np.array([1.0, 0.0])),
     "max-of-ties": (lambda x: fn.max(x) * 1000.0, np.zeros(MANY)),
     "take": (lambda x, i: fn.take(x * x, i, axis=0), np.ones((2, 2)), np.zeros(2500, int)),
+    "take-many": (
+        lambda x, i: fn.take(x * x, i, axis=0) * 0.1,
+        np.ones((2, 2)),
+        np.zeros(20_000, int),
+    ),
+    "avg_pool2d-of-overlaps": (
+        lambda x: fn.avg_pool2d(x * x, (1, 5000), 1) * 1000.0,
+        np.ones((1, 1, 1, 10_000)),
+    ),
+    "max_pool2d-of-overlaps": (
+        lambda x: fn.max_pool2d(x * x, (1, 5000), 1),
+        np.where(np.arange(10_000) == 5000, 2.0, 0.0)[None, None, None],
+    ),
     "avg_pool2d": (lambda x: fn.avg_pool2d(x * x, 46) * 100.0, np.ones((1, 1, 47, 46))),
     "max_pool2d": (lambda x: fn.max_pool2d(x * x, 46, 1), np.eye(91)[None, None]),
     "upsample_nearest2d": (lambda x: fn.upsample_nearest2d(x * x, 50), np.ones((1, 1, 1, 2))),
+    "upsample-of-one": (
+        lambda x: fn.upsample_nearest2d(x * x, (1, 20_000)) * 0.1,
+        np.ones((1, 1, 1, 1)),
+    ),
     "linear": (lambda b, x, w: fn.linear(x, w, b * b), ONES[0], ONES[:, :1], ONES[:2, :1]),
     "batch_norm": (lambda b, x: fn.batch_norm(x, None, b * b), ONES[0], ONES),
+    "layer_norm": (
+        lambda g, x: fn.layer_norm(x, g * g),
+        np.ones(3000),
+        np.linspace(-900.0, 900.0, 3000),
+    ),
     "softmax_cross_entropy": (
         lambda x, t: fn.softmax_cross_entropy(x, t) * 1000.0,
         SCORES,
@@ -129,3 +154,53 @@ def test_half_precision_gives_what_double_gives(way: str, name: str, request: An
         assert half.dtype == np.float16
         slack = max(1e-4, 0.02 * np.abs(double).max())
         np.testing.assert_allclose(half, double, rtol=4e-3, atol=slack)
+
+
+def test_columns_are_added_up_in_float32() -> None:
+    windows = image_windows.Windows((1, 2500), (1, 1), (0, 0), (1, 1))
+    columns = np.ones((1, 1, 2500, 1, 1, 2500), np.float16)
+    (x,) = fn.convolution.Fold(windows, (1, 4999)).apply((columns,))
+    assert x.dtype == np.float16
+    assert x.array.max() == 2500
+
+
+class SumOfSquares(tn.FunctionNode):
+    """y = the sum of x^2, by a class of a user.   dL/dx = 2 x dL/dy"""
+
+    wide = True
+
+    def forward(self, inputs: Any) -> Any:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        assert x.dtype == np.float32
+        return (namespace_of(x).sum(x * x),)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        (x,) = self.get_retained_inputs()
+        return (x * (grad_outputs[0] * 2.0),)
+
+
+def sum_of_squares(x: tn.Variable) -> tn.Variable:
+    return SumOfSquares().apply((x,))[0] * (1 / 16)
+
+
+WAYS: dict[str, Any] = {
+    "eager": sum_of_squares,
+    "compiled": tn.compile(sum_of_squares),
+    "checkpoint": lambda x: tn.checkpoint(sum_of_squares, x),
+    "vmap": lambda x: tn.vmap(sum_of_squares)(x[None])[0],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+def test_wide_class_of_a_user(way: str, device: str) -> None:
+    """forward gets float32; the outputs, the retained arrays and the gradients are float16."""
+    with tn.using_device(device):
+        for _ in range(3):  # a compiled function has plans from the second call on
+            x = tn.asarray(np.full(3, 256.0, np.float16))
+            y = WAYS[way](x / 2.0)
+            (gx,) = tn.grad([y], [x])
+            assert (y.dtype, gx.dtype) == (np.float16, np.float16)
+            assert y.array == 3 * 128 * 8
+            np.testing.assert_array_equal(gx.array, np.full(3, 8.0))

@@ -86,9 +86,4 @@ REASONS = [
         "the inputs differ in dtype",
     ),
     ("conv2d_gradient_x", [draw(0, 4, *COUNTS), draw(4, 9, 3, 2)], "no elements"),
-    (
-        "max_pool_gradient",
-        [draw(10, 9, 8, 7, dtype=HALF), np.zeros((10, 9, 8, 7), np.int8)],
-        "float16 has no kernel",
-    ),
 ]

@@ -13,7 +13,17 @@ from typing import Any
 
 from tinynode.core.hooks import FunctionHook, tell_failed
 from tinynode.core.messages import output_not_array, output_not_tuple
-from tinynode.devices import Array, Arrays, Device, Fallback, count_use, fallback_uses
+from tinynode.devices import (
+    Array,
+    Arrays,
+    Device,
+    Fallback,
+    count_use,
+    fallback_uses,
+    is_float16,
+    narrowed_arrays,
+    widened_array,
+)
 
 
 def run_forward(function: Any, arrays: Arrays, device: Device, output_device: Device) -> Arrays:
@@ -29,6 +39,8 @@ def run_forward(function: Any, arrays: Arrays, device: Device, output_device: De
         InvalidType: the shapes of a broadcasting function do not broadcast.
         OutputError: ``forward`` did not return a tuple of arrays.
     """
+    if function.wide and any(map(is_float16, arrays)):
+        return _run_wide(function, arrays, device, output_device)
     try:
         outputs = device.backend.forward(function, arrays)
         if type(outputs) is not tuple:
@@ -40,6 +52,12 @@ def run_forward(function: Any, arrays: Arrays, device: Device, output_device: De
     if len(outputs) != 1 or type(outputs[0]) not in output_device.array_types:
         return _lift(outputs, output_device, function.label)
     return outputs
+
+
+def _run_wide(function: Any, arrays: Arrays, device: Device, output_device: Device) -> Arrays:
+    """``run_forward`` in float32 for inputs of float16; then the outputs are float16 again."""
+    wide = tuple([widened_array(x) for x in arrays])
+    return narrowed_arrays(run_forward(function, wide, device, output_device), arrays)
 
 
 def run_watched(

@@ -87,6 +87,7 @@ class FunctionNode(HookOwner):
         crosses_vmap: True if the function takes an array with examples of vmap as a whole.
         runs_backward: True if ``backward`` runs a backward pass of its own.
         needs_values: True if forward or backward decides by values, so a recording needs them.
+        wide: True if dispatch runs forward in float32 for inputs of float16.
     """
 
     inputs: tuple[VariableNode, ...] | None = None
@@ -111,6 +112,7 @@ class FunctionNode(HookOwner):
     crosses_vmap: bool = False
     runs_backward: bool = False
     needs_values: bool = False
+    wide: bool = False
     output_device: Device | None = None
     retained_checksums: tuple[tuple[str, Array, int], ...] = ()
 

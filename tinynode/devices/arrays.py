@@ -12,7 +12,15 @@ import numpy
 
 from tinynode.devices.device import Device, device_name
 from tinynode.devices.dtypes import FLOATING, INTEGER, kind_of_dtype
-from tinynode.devices.protocol import Array, Backend, FunctionalWrites, Overlay, Scatter, supports
+from tinynode.devices.protocol import (
+    Array,
+    Arrays,
+    Backend,
+    FunctionalWrites,
+    Overlay,
+    Scatter,
+    supports,
+)
 from tinynode.devices.registry import backends, current_device, get_backend, get_device
 from tinynode.errors import DeviceError, DeviceMixError, OperandError, describe, dtype_name
 
@@ -212,14 +220,28 @@ def is_float16(array: Array) -> bool:
 
 
 def widened_array(array: Array) -> Array:
-    """A float16 array in float32, for sums: in float16, 2,048 + 1 is 2,048. Others unchanged."""
+    """A float16 array in float32: in float16, 2,048 + 1 is 2,048, and 256 squared is infinite.
+
+    Another array is unchanged.
+    """
     xp = namespace_of(array)
     return xp.astype(array, xp.float32) if is_float16(array) else array
 
 
-def narrowed_array(array: Array, dtype: Any) -> Array:
-    """An array in a dtype: the way back from ``widened_array``."""
-    return array if array.dtype == dtype else namespace_of(array).asarray(array, dtype=dtype)
+def narrowed_arrays(outputs: Arrays, inputs: Arrays) -> Arrays:
+    """The way back from ``widened_array``: floating outputs in float16, if all inputs were.
+
+    Beside a floating input of another dtype, the outputs are unchanged.
+    """
+    floating = [x for x in inputs if is_floating(x)]
+    if not all(map(is_float16, floating)):
+        return outputs
+    narrowed = []
+    for y in outputs:
+        if y is not None and is_floating(y):
+            y = namespace_of(y).asarray(y, dtype=floating[0].dtype)
+        narrowed.append(y)
+    return tuple(narrowed)
 
 
 def sum_array(
@@ -250,14 +272,14 @@ def add_at(indices: Array, values: Array, length: int) -> Array:
     """Rows of values added up by index: result[indices[k]] += values[k], from zeros.
 
     indices: (k), integer, values: (k, ...) -> (length, ...). The Array API standard has no such
-    function. A backend without ``Scatter`` goes through the host. float16 is added up in float32.
+    function. A backend without ``Scatter`` goes through the host.
     """
-    backend, wide = backend_of(values), widened_array(values)
+    backend = backend_of(values)
     if supports(backend, Scatter):
-        return narrowed_array(backend.add_at(indices, wide, length), values.dtype)
+        return backend.add_at(indices, values, length)
     numpy_backend: Any = get_backend("numpy")
-    host = numpy_backend.add_at(to_host(indices), to_host(wide), length)
-    return narrowed_array(backend.from_host(host, backend.index_of(values)), values.dtype)
+    host = numpy_backend.add_at(to_host(indices), to_host(values), length)
+    return backend.from_host(host, backend.index_of(values))
 
 
 def put(array: Array, key: Any, value: Any) -> Array:

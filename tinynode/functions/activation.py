@@ -7,7 +7,7 @@ from typing import Any, Never
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, namespace_of, narrowed_array, widened_array
+from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.errors import unknown_keywords
 from tinynode.functions.arithmetic import abs, masked, multiply
 from tinynode.functions.comparison import clip, greater, less
@@ -113,6 +113,8 @@ class LogSoftmax(FunctionNode):
     x: (s) -> y: (s).   With g = dL/dy:   dL/dx = g - e^y * (sum of g over the axis)
     """
 
+    wide = True
+
     def __init__(self, axis: int) -> None:
         self.axis = axis
 
@@ -129,10 +131,10 @@ class LogSoftmax(FunctionNode):
 
 def log_softmax_array(x: Any, axis: int) -> Any:
     """log_softmax of an array: the largest x is subtracted, against overflow."""
-    xp, wide = namespace_of(x), widened_array(x)
-    shifted = wide - xp.max(wide, axis=axis, keepdims=True)
+    xp = namespace_of(x)
+    shifted = x - xp.max(x, axis=axis, keepdims=True)
     shifted -= xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
-    return narrowed_array(shifted, x.dtype)
+    return shifted
 
 
 def log_softmax_gradient(y: Variable, gy: Variable, axis: int) -> Variable:
@@ -160,11 +162,13 @@ class Softmax(FunctionNode):
     x: (s) -> y: (s).   With g = dL/dy:   dL/dx = y * (g - (sum of g * y over the axis))
     """
 
+    wide = True
+
     def __init__(self, axis: int) -> None:
         self.axis = axis
 
     def forward(self, inputs: Arrays) -> Arrays:
-        x = widened_array(inputs[0])
+        (x,) = inputs
         xp = namespace_of(x)
         self.retain_outputs((0,))
         if x.shape[self.axis] == 0:
@@ -175,7 +179,7 @@ class Softmax(FunctionNode):
         total = xp.sum(y, axis=self.axis, keepdims=True)
         # the largest adds e^0, so a total below 1 is 0: every x is -inf
         y /= xp.maximum(total, xp.ones((), dtype=x.dtype, device=x.device))
-        return (narrowed_array(y, inputs[0].dtype),)
+        return (y,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs

@@ -29,7 +29,6 @@ from tinynode.devices import (
     backend_of,
     is_float16,
     namespace_of,
-    narrowed_array,
     put,
     put_sum,
     widened_array,
@@ -99,13 +98,12 @@ def unfold_images(x: Array, windows: Windows, counts: tuple[int, int]) -> Array:
 
 def fold_columns(y: Array, windows: Windows, image: tuple[int, int]) -> Array:
     """The forward of ``Fold``, on arrays."""
-    xp, wide = namespace_of(y), widened_array(y)
+    xp = namespace_of(y)
     shape = (y.shape[0], y.shape[3], *windows.padded(image))
-    total = xp.zeros(shape, dtype=wide.dtype, device=y.device)
+    total = xp.zeros(shape, dtype=y.dtype, device=y.device)
     for i, j, place in windows.places(windows.padded(image), y.shape[4:]):
-        total = put_sum(total, place, wide[:, i, j, ...])
-    x = xp.permute_dims(crop_image(total, windows, image), (1, 0, 2, 3))
-    return narrowed_array(x, y.dtype)
+        total = put_sum(total, place, y[:, i, j, ...])
+    return xp.permute_dims(crop_image(total, windows, image), (1, 0, 2, 3))
 
 
 class Unfold(FunctionNode):
@@ -140,6 +138,7 @@ class Fold(FunctionNode):
     """
 
     is_polynomial = True
+    wide = True
 
     def __init__(self, windows: Windows, image: tuple[int, int]) -> None:
         self.windows = windows
@@ -251,8 +250,9 @@ class Conv2dGradX(FunctionNode):
             gradients = gy[part, ...]
             product = xp.matmul(kernels, _images_as_matrices(gradients, self.groups))
             columns = (shape[1], *self.windows.size, gradients.shape[0], *counts)
-            folded = fold_columns(xp.reshape(product, columns), self.windows, self.image)
-            gx = put(gx, (part, ...), folded)
+            wide = widened_array(xp.reshape(product, columns))  # products of float16, sums not
+            folded = fold_columns(wide, self.windows, self.image)
+            gx = put(gx, (part, ...), xp.astype(folded, gx.dtype, copy=False))
         return (gx,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
@@ -287,13 +287,13 @@ class Conv2dGradW(FunctionNode):
         counts = (gy.shape[2], gy.shape[3])
         channels, out = x.shape[1] // self.groups, gy.shape[1]
         shape = (self.groups, channels * math.prod(self.windows.size), out // self.groups)
-        dtype = xp.float32 if is_float16(x) else x.dtype
+        dtype = xp.float32 if is_float16(x) else x.dtype  # products of float16, sums not
         total = xp.zeros(shape, dtype=dtype, device=x.device)
         for part in _batches(x, x.shape, self.windows, counts):
             columns = unfold_images(x[part, ...], self.windows, counts)
             gradients = xp.matrix_transpose(_images_as_matrices(gy[part, ...], self.groups))
             total += xp.matmul(_columns_as_matrices(columns, self.groups), gradients)
-        gw = narrowed_array(xp.matrix_transpose(total), x.dtype)
+        gw = xp.astype(xp.matrix_transpose(total), x.dtype, copy=False)
         return (xp.reshape(gw, (out, channels, *self.windows.size)),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:

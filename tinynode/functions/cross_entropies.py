@@ -94,6 +94,7 @@ class SoftmaxCrossEntropy(_LabelledRows):
         "x is (n, classes), floating; labels is (n), integer; for one-hot labels use argmax. More "
         "axes: bring the classes to the last, reshape x to (-1, classes) and labels to (-1,)."
     )
+    wide = True
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
         x, labels = in_types[0], in_types[1]

@@ -384,6 +384,7 @@ class AddAt(FunctionNode):
 
     complex_rule = "conjugate"
     is_polynomial = True
+    wide = True
 
     def __init__(self, length: int) -> None:
         self.length = length

@@ -221,6 +221,8 @@ class MeanOfCounted(FunctionNode):
     dL/dlosses = dL/dy / m, for each loss
     """
 
+    wide = True
+
     def __init__(self, ignore_label: int) -> None:
         self.ignore_label = ignore_label
 
@@ -270,7 +272,7 @@ def reduce_counted(
         return losses
     if reduction == "sum":
         return sum(losses)
-    return narrowed(MeanOfCounted(ignore_label).apply((widened(losses), labels))[0], losses)
+    return MeanOfCounted(ignore_label).apply((losses, labels))[0]
 
 
 class Hinge(FunctionNode):

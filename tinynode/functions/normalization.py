@@ -9,7 +9,7 @@ from tinynode.configuration import config, no_backprop_mode
 from tinynode.core.conversion import assign
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Arrays, namespace_of, narrowed_array, widened_array
+from tinynode.devices import Arrays, namespace_of
 from tinynode.errors import OperandError, StateError, describe, unknown_keywords
 from tinynode.functions.comparison import clip, maximum
 from tinynode.functions.exponential import sqrt
@@ -46,6 +46,7 @@ class Standardize(FunctionNode):
     """
 
     type_hint = "cast x to a floating dtype first."
+    wide = True
 
     def __init__(self, axes: tuple[int, ...], eps: float, center: bool) -> None:
         self.axes = axes
@@ -56,10 +57,9 @@ class Standardize(FunctionNode):
         expect(is_floating(in_types[0]))
 
     def forward(self, inputs: Arrays) -> Arrays:
-        (given,) = inputs
-        xp = namespace_of(given)
+        (x,) = inputs
+        xp = namespace_of(x)
         self.retain_outputs((0, 2))
-        x = widened_array(given)  # the square of 256 is infinite in float16
         if self.center:
             m = xp.mean(x, axis=self.axes, keepdims=True)
             centred = x - m
@@ -69,7 +69,7 @@ class Standardize(FunctionNode):
             centred = x
         square = xp.mean(centred * centred, axis=self.axes, keepdims=True)
         r = 1.0 / xp.sqrt(square + self.eps)
-        return tuple(narrowed_array(y, given.dtype) for y in (centred * r, m, r))
+        return centred * r, m, r
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         gy, gm, gr = grad_outputs
@@ -95,12 +95,14 @@ class StandardizeGrad(FunctionNode):
     dL/dr = sum of h gx / r; the terms mean g and mean h fall away without ``center``
     """
 
+    wide = True
+
     def __init__(self, axes: tuple[int, ...], center: bool) -> None:
         self.axes = axes
         self.center = center
 
     def forward(self, inputs: Arrays) -> Arrays:
-        g, y, r = [widened_array(x) for x in inputs]
+        g, y, r = inputs
         xp = namespace_of(g)
         self.retain_inputs((0, 1, 2))
         gx = y * -xp.mean(g * y, axis=self.axes, keepdims=True)
@@ -108,7 +110,7 @@ class StandardizeGrad(FunctionNode):
         if self.center:
             gx -= xp.mean(g, axis=self.axes, keepdims=True)
         gx *= r
-        return (narrowed_array(gx, inputs[0].dtype),)
+        return (gx,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs

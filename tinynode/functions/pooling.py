@@ -20,10 +20,8 @@ from tinynode.devices import (
     any_true,
     is_integer,
     namespace_of,
-    narrowed_array,
     put,
     put_sum,
-    widened_array,
 )
 from tinynode.errors import OperandError, describe, dtype_name, unknown_keywords
 from tinynode.functions.convolution import crop_image, pad_image, require_four_axes
@@ -112,16 +110,18 @@ class MaxPool2dGrad(FunctionNode):
     dL/dgy = dL/dgx where the winners stood
     """
 
+    wide = True
+
     def __init__(self, windows: Windows, image: tuple[int, int]) -> None:
         self.windows = windows
         self.image = image
 
     def forward(self, inputs: Arrays) -> Arrays:
-        gy, winners = widened_array(inputs[0]), inputs[1]
+        gy, winners = inputs
         self.retain_inputs((1,))
         shape = (*gy.shape[:2], *self.windows.padded(self.image))
         zeros = namespace_of(gy).zeros(shape, dtype=gy.dtype, device=gy.device)
-        return (narrowed_array(self.added(zeros, gy, winners), inputs[0].dtype),)
+        return (self.added(zeros, gy, winners),)
 
     def added(self, total: Array, gy: Array, winners: Array) -> Array:
         """gx, from zeros of the shape of the padded image, which may be written to."""
@@ -372,12 +372,13 @@ class AvgPool2d(FunctionNode):
     """
 
     is_polynomial = True
+    wide = True
 
     def __init__(self, windows: Windows) -> None:
         self.windows = windows
 
     def forward(self, inputs: Arrays) -> Arrays:
-        x = widened_array(inputs[0])
+        (x,) = inputs
         padded = pad_image(x, self.windows, 0.0)
         counts = self.windows.counts((x.shape[2], x.shape[3]))
         places = self.windows.places(padded.shape[2:], counts)
@@ -385,8 +386,7 @@ class AvgPool2d(FunctionNode):
         total = namespace_of(x).zeros(shape, dtype=x.dtype, device=x.device)
         for _, _, place in places:
             total += padded[place]
-        y = total * (1.0 / (self.windows.size[0] * self.windows.size[1]))
-        return (narrowed_array(y, inputs[0].dtype),)
+        return (total * (1.0 / (self.windows.size[0] * self.windows.size[1])),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         shape = input_shape(self)
@@ -400,21 +400,21 @@ class AvgPool2dGrad(FunctionNode):
     """
 
     is_polynomial = True
+    wide = True
 
     def __init__(self, windows: Windows, image: tuple[int, int]) -> None:
         self.windows = windows
         self.image = image
 
     def forward(self, inputs: Arrays) -> Arrays:
-        gy = widened_array(inputs[0])
+        (gy,) = inputs
         xp = namespace_of(gy)
         share = gy * (1.0 / (self.windows.size[0] * self.windows.size[1]))
         shape = (*gy.shape[:2], *self.windows.padded(self.image))
         total = xp.zeros(shape, dtype=gy.dtype, device=gy.device)
         for _, _, place in self.windows.places(total.shape[2:], gy.shape[2:]):
             total = put_sum(total, place, share)
-        gx = crop_image(total, self.windows, self.image)
-        return (narrowed_array(gx, inputs[0].dtype),)
+        return (crop_image(total, self.windows, self.image),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return AvgPool2d(self.windows).apply(grad_outputs)
@@ -537,12 +537,13 @@ class SumBlocks2d(FunctionNode):
     """
 
     is_polynomial = True
+    wide = True
 
     def __init__(self, scale: tuple[int, int]) -> None:
         self.scale = scale
 
     def forward(self, inputs: Arrays) -> Arrays:
-        x = widened_array(inputs[0])
+        (x,) = inputs
         rows, columns = self.scale
         tall = x[..., ::rows, :]
         for i in range(1, rows):
@@ -550,7 +551,7 @@ class SumBlocks2d(FunctionNode):
         y = tall[..., ::columns]
         for j in range(1, columns):
             y = y + tall[..., j::columns]
-        return (narrowed_array(y, inputs[0].dtype),)
+        return (y,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return UpsampleNearest2d(self.scale).apply(grad_outputs)

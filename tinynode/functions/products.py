@@ -12,7 +12,7 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, namespace_of, narrowed_array, widened_array
+from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.functions import guards
 from tinynode.functions.arithmetic import BroadcastingNode, multiply
@@ -374,6 +374,7 @@ class Einsum(FunctionNode):
 
     complex_rule = "conjugate"
     is_polynomial = True
+    wide = True
 
     def __init__(self, inputs: tuple[str, ...], output: str) -> None:
         self.subscripts = inputs
@@ -387,14 +388,11 @@ class Einsum(FunctionNode):
         self.retain_inputs(range(len(inputs)))
         xp = namespace_of(inputs[0])
         arrays = _of_one_dtype(xp, inputs)
-        wide = tuple([widened_array(x) for x in arrays])
         if hasattr(xp, "einsum"):
             text = f"{','.join(self.subscripts)}->{self.output}"
             options = {"optimize": True} if len(inputs) > 2 and _orders(xp.einsum) else {}
-            y = xp.einsum(text, *wide, **options)
-        else:
-            y = self._portable_einsum(xp, wide)
-        return (y if wide[0] is arrays[0] else narrowed_array(y, arrays[0].dtype),)
+            return (xp.einsum(text, *arrays, **options),)
+        return (self._portable_einsum(xp, arrays),)
 
     def _portable_einsum(self, xp: Any, inputs: Arrays) -> Array:
         """Multiply all inputs, broadcast over all labels, then sum: simple, but takes memory."""

@@ -13,9 +13,7 @@ from tinynode.devices import (
     is_differentiable,
     is_float16,
     namespace_of,
-    narrowed_array,
     sum_array,
-    widened_array,
 )
 from tinynode.devices import is_floating as is_floating_array
 from tinynode.errors import InvalidType, OperandError, describe, dtype_name, unknown_keywords
@@ -394,8 +392,10 @@ class LogSumExp(ReducingNode):
     dL/dx = dL/dy * e^(x - y)
     """
 
+    wide = True
+
     def forward(self, inputs: Arrays) -> Arrays:
-        x = widened_array(inputs[0])
+        (x,) = inputs
         xp = namespace_of(x)
         self.retain_inputs((0,))
         self.retain_outputs((0,))
@@ -405,7 +405,7 @@ class LogSumExp(ReducingNode):
         # where all are -inf the total is 0, and the logarithm is the largest, -inf
         empty = total == 0
         log_total = xp.log(xp.where(empty, xp.ones_like(total), total)) + shift
-        y = narrowed_array(xp.where(empty, largest, log_total), inputs[0].dtype)
+        y = xp.where(empty, largest, log_total)
         return (y if self.keepdims else xp.squeeze(y, axis=self.axes),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
@@ -471,15 +471,14 @@ class CumulativeSum(FunctionNode):
 
     complex_rule = "conjugate"
     is_polynomial = True
+    wide = True
 
     def __init__(self, axis: int) -> None:
         self.axis = axis
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        wide = widened_array(x)
-        y = namespace_of(x).cumulative_sum(wide, axis=self.axis)
-        return (y if wide is x else narrowed_array(y, x.dtype),)
+        return (namespace_of(x).cumulative_sum(x, axis=self.axis),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
@@ -581,11 +580,13 @@ class LinearScan(FunctionNode):
     dL/db = t   dL/da_i = t_i * s_(i-1), and 0 for the first
     """
 
+    wide = True
+
     def __init__(self, axis: int) -> None:
         self.axis = axis
 
     def forward(self, inputs: Arrays) -> Arrays:
-        a, b = [widened_array(x) for x in inputs]
+        a, b = inputs
         self.retain_inputs((0,))
         self.retain_outputs((0,))
         xp = namespace_of(a)
@@ -595,8 +596,7 @@ class LinearScan(FunctionNode):
         states = [flat_b[0, ...]]
         for i in range(1, rows[0]):
             states.append(flat_b[i, ...] + flat_a[i, ...] * states[-1])
-        scan = xp.moveaxis(xp.reshape(xp.stack(states), b.shape), 0, self.axis)
-        return (narrowed_array(scan, inputs[1].dtype),)
+        return (xp.moveaxis(xp.reshape(xp.stack(states), b.shape), 0, self.axis),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gs,) = grad_outputs
