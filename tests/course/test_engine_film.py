@@ -125,7 +125,7 @@ def test_an_error_of_the_engine_ends_the_sweep_and_is_raised() -> None:
 
 
 def test_a_long_film_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tinynode.show.films.engine_recorder.MAX_STEPS", 5)
+    monkeypatch.setattr("tinynode_course.engine_recorder.MAX_STEPS", 5)
     package = engine("09")
     x = package.Variable(np.array(3.0))
     with tn.show.record() as film:

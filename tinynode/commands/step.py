@@ -23,7 +23,7 @@ from typing import Any
 
 from tinynode.atomic_file import check_writable
 from tinynode.commands.command_line import CommandError, Parser, positive_count, positive_number
-from tinynode.show.films import engine_recorder
+from tinynode.learn import ENGINE
 from tinynode.show.films.film import Film, plural
 from tinynode.show.films.recorder import record
 from tinynode.show.films.text import printable_lines
@@ -182,18 +182,13 @@ def film_of_script(
             if text is not None:  # for tracebacks, and the film's lines
                 linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
             code = compile(source, file, "exec", dont_inherit=True)
+            if Path(script).with_name(ENGINE).joinpath("__init__.py").exists():
+                importlib.import_module(ENGINE)  # a film has the steps of an imported engine
             with record(os.path.basename(script), most=most) as film:
-                _import_own_engine(script)
                 exec(code, module)
         except BaseException as error:
             status = _status_of(error)
     return film, status
-
-
-def _import_own_engine(script: str) -> None:
-    """Import a learner's package beside the script, so that the film has its steps."""
-    if Path(script).with_name(engine_recorder.NAME).joinpath("__init__.py").exists():
-        engine_recorder.found(importlib.import_module(engine_recorder.NAME))
 
 
 def _status_of(error: BaseException) -> int:

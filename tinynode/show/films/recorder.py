@@ -28,8 +28,8 @@ from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Arrays
 from tinynode.errors import NonFiniteError, describe
 from tinynode.hooks.origins import OriginFinder
+from tinynode.learn import filmed_engine
 from tinynode.nn.module import Module
-from tinynode.show.films import engine_recorder
 from tinynode.show.films.film import Film
 from tinynode.show.films.graph import FilmGraph
 from tinynode.show.films.nodes import MAX_PICTURE, FilmNode
@@ -79,7 +79,7 @@ def record(
     recorder = FilmRecorder(film, model)
     recorder.most = MAX_STEPS if most is None else min(most, MAX_STEPS)
     try:
-        with recorder.origins, recorder, engine_recorder.filmed(film, recorder.most):
+        with recorder.origins, recorder, filmed_engine(film, recorder.most):
             yield film
     except BaseException as error:
         if not isinstance(error, SystemExit) or error.code:

@@ -26,8 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinynode.commands.command_line import CommandError
-from tinynode.show.films import engine_recorder
-from tinynode_course import sources
+from tinynode_course import engine_recorder, sources
 from tinynode_course.sources import Step
 
 NAME = "mynode"

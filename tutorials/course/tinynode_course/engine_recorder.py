@@ -23,11 +23,9 @@ from typing import Any
 
 import numpy
 
+from tinynode.learn import ENGINE
 from tinynode.show.films.nodes import FilmNode, Recording
 from tinynode.show.films.sources import script_names, user_frame, user_places
-
-NAME = "mynode"
-"""The name of the learner's package."""
 
 MAX_STEPS = 3_000
 """The most steps of an engine in a film; steps after that are not recorded."""
@@ -48,8 +46,8 @@ def filmed(film: Recording, most: int) -> Iterator[EngineRecorder]:
     recorder.most = min(most, MAX_STEPS)
     recorders.append(recorder)
     try:
-        if NAME in sys.modules:
-            recorder.attach(sys.modules[NAME])
+        if ENGINE in sys.modules:
+            recorder.attach(sys.modules[ENGINE])
         yield recorder
     finally:
         recorders.remove(recorder)
@@ -318,7 +316,9 @@ class EngineRecorder:
 
     def _has_room(self) -> bool:
         if self._steps >= self.most:
-            self.film.note = f"Cut: the film holds {self.most} steps of {NAME}; the code went on."
+            self.film.note = (
+                f"Cut: the film holds {self.most} steps of {ENGINE}; the code went on."
+            )
         return self._steps < self.most
 
     def _step(
