@@ -39,13 +39,16 @@ class WindowLayer(Module):
 class Convolution(WindowLayer):
     """Base of the convolutions: a weight, perhaps a bias, and the options of the windows.
 
-    A subclass has the formula, the shapes and ``forward``.
+    A subclass has the formula, the shapes and the function.
 
     Attributes:
+        function: of ``tinynode.functions``, with the name of the layer.
         weight: (out, in / groups, *window).
         bias: (out), or None.
         options: the keywords of the function: stride, padding and others.
     """
+
+    function: Callable[..., Variable]
 
     def __init__(
         self,
@@ -104,6 +107,10 @@ class Convolution(WindowLayer):
         if bias_shape is not None:
             self.bias = new_parameter("bias", zeros, bias_shape, dtype, device)
 
+    def forward(self, x: Any) -> Variable:
+        """The function of x, the weight and the bias, with the options."""
+        return self.function(as_input(x, self.weight), self.weight, self.bias, **self.options)
+
     def __repr__(self) -> str:
         options = ", ".join(f"{name}={value}" for name, value in self.options.items())
         return f"{type(self).__name__}(weight {self.weight.shape}, {options})"
@@ -119,11 +126,7 @@ class Conv1d(Convolution):
     """
 
     axes = 1
-
-    def forward(self, x: Any) -> Variable:
-        """conv1d(x, weight, bias)."""
-        x = as_input(x, self.weight)
-        return functions.conv1d(x, self.weight, self.bias, **self.options)
+    function = staticmethod(functions.conv1d)
 
 
 class Conv2d(Convolution):
@@ -151,11 +154,7 @@ class Conv2d(Convolution):
     """
 
     axes = 2
-
-    def forward(self, x: Any) -> Variable:
-        """conv2d(x, weight, bias)."""
-        x = as_input(x, self.weight)
-        return functions.conv2d(x, self.weight, self.bias, **self.options)
+    function = staticmethod(functions.conv2d)
 
 
 class Conv3d(Convolution):
@@ -169,11 +168,7 @@ class Conv3d(Convolution):
     """
 
     axes = 3
-
-    def forward(self, x: Any) -> Variable:
-        """conv3d(x, weight, bias)."""
-        x = as_input(x, self.weight)
-        return functions.conv3d(x, self.weight, self.bias, **self.options)
+    function = staticmethod(functions.conv3d)
 
 
 class TransposedConvolution(Convolution):
@@ -228,11 +223,7 @@ class ConvTranspose1d(TransposedConvolution):
     """
 
     axes = 1
-
-    def forward(self, x: Any) -> Variable:
-        """conv_transpose1d(x, weight, bias)."""
-        x = as_input(x, self.weight)
-        return functions.conv_transpose1d(x, self.weight, self.bias, **self.options)
+    function = staticmethod(functions.conv_transpose1d)
 
 
 class ConvTranspose2d(TransposedConvolution):
@@ -264,14 +255,12 @@ class ConvTranspose2d(TransposedConvolution):
     """
 
     axes = 2
+    function = staticmethod(functions.conv_transpose2d)
 
     def forward(self, x: Any, output_size: tuple[int, int] | None = None) -> Variable:
         """conv_transpose2d(x, weight, bias); ``output_size`` is (height, width) of the result."""
-        x = as_input(x, self.weight)
-        options = self.options
-        if output_size is not None:
-            options = {**options, "output_size": output_size}
-        return functions.conv_transpose2d(x, self.weight, self.bias, **options)
+        options = {**self.options, "output_size": output_size}
+        return self.function(as_input(x, self.weight), self.weight, self.bias, **options)
 
 
 class ConvTranspose3d(TransposedConvolution):
@@ -285,11 +274,7 @@ class ConvTranspose3d(TransposedConvolution):
     """
 
     axes = 3
-
-    def forward(self, x: Any) -> Variable:
-        """conv_transpose3d(x, weight, bias)."""
-        x = as_input(x, self.weight)
-        return functions.conv_transpose3d(x, self.weight, self.bias, **self.options)
+    function = staticmethod(functions.conv_transpose3d)
 
 
 def elements_met(kernel: tuple[int, ...], stride: Any, dilation: Any) -> float:

@@ -5,7 +5,7 @@ Each layer calls the function of its name in ``tinynode.functions``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinynode import functions
@@ -26,7 +26,12 @@ class Pooling(WindowLayer):
 
     Raises:
         ValueError: a setting is out of range.
+
+    Attributes:
+        function: of ``tinynode.functions``, with the name of the layer.
     """
+
+    function: Callable[..., Variable]
 
     def __init__(
         self, kernel_size: Window, stride: Window | None = None, padding: Window = 0
@@ -34,6 +39,14 @@ class Pooling(WindowLayer):
         self.kernel_size = self._window("kernel_size", kernel_size, 1)
         self.stride = self._window("stride", self.kernel_size if stride is None else stride, 1)
         self.padding = self._window("padding", padding, 0)
+
+    def forward(self, x: Any) -> Variable:
+        """The function of x, the window, the stride and the padding."""
+        return self.function(x, self.kernel_size, self.stride, self.padding, **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        """Further arguments of the function, by name."""
+        return {}
 
     def _more(self) -> str:
         """Further settings for ``repr``."""
@@ -48,16 +61,14 @@ class MaxPool1d(Pooling):
     """y = max_pool1d(x, kernel_size, stride, padding): see ``tinynode.functions.max_pool1d``."""
 
     axes = 1
-
-    def forward(self, x: Any) -> Variable:
-        """max_pool1d(x, kernel_size, stride, padding)."""
-        return functions.max_pool1d(x, self.kernel_size, self.stride, self.padding)
+    function = staticmethod(functions.max_pool1d)
 
 
 class MaxPool2d(Pooling):
     """y = max_pool2d(x, kernel_size, stride, padding): see ``tinynode.functions.max_pool2d``."""
 
     axes = 2
+    function = staticmethod(functions.max_pool2d)
 
     def __init__(
         self,
@@ -72,10 +83,8 @@ class MaxPool2d(Pooling):
         self.dilation = self._window("dilation", dilation, 1)
         self.ceil_mode = ceil_mode
 
-    def forward(self, x: Any) -> Variable:
-        """max_pool2d(x, kernel_size, stride, padding, dilation)."""
-        settings = self.kernel_size, self.stride, self.padding, self.dilation
-        return functions.max_pool2d(x, *settings, ceil_mode=self.ceil_mode)
+    def _options(self) -> dict[str, Any]:
+        return {"dilation": self.dilation, "ceil_mode": self.ceil_mode}
 
     def _more(self) -> str:
         dilation = "" if self.dilation == (1, 1) else f", dilation={self.dilation}"
@@ -86,26 +95,21 @@ class MaxPool3d(Pooling):
     """y = max_pool3d(x, kernel_size, stride, padding): see ``tinynode.functions.max_pool3d``."""
 
     axes = 3
-
-    def forward(self, x: Any) -> Variable:
-        """max_pool3d(x, kernel_size, stride, padding)."""
-        return functions.max_pool3d(x, self.kernel_size, self.stride, self.padding)
+    function = staticmethod(functions.max_pool3d)
 
 
 class AvgPool1d(Pooling):
     """y = avg_pool1d(x, kernel_size, stride, padding): see ``tinynode.functions.avg_pool1d``."""
 
     axes = 1
-
-    def forward(self, x: Any) -> Variable:
-        """avg_pool1d(x, kernel_size, stride, padding)."""
-        return functions.avg_pool1d(x, self.kernel_size, self.stride, self.padding)
+    function = staticmethod(functions.avg_pool1d)
 
 
 class AvgPool2d(Pooling):
     """y = avg_pool2d(x, kernel_size, stride, padding): see ``tinynode.functions.avg_pool2d``."""
 
     axes = 2
+    function = staticmethod(functions.avg_pool2d)
 
     def __init__(
         self,
@@ -120,12 +124,8 @@ class AvgPool2d(Pooling):
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
-    def forward(self, x: Any) -> Variable:
-        """avg_pool2d(x, kernel_size, stride, padding)."""
-        settings = self.kernel_size, self.stride, self.padding
-        return functions.avg_pool2d(
-            x, *settings, ceil_mode=self.ceil_mode, count_include_pad=self.count_include_pad
-        )
+    def _options(self) -> dict[str, Any]:
+        return {"ceil_mode": self.ceil_mode, "count_include_pad": self.count_include_pad}
 
     def _more(self) -> str:
         excluded = ", count_include_pad=False" * (not self.count_include_pad)
@@ -136,10 +136,7 @@ class AvgPool3d(Pooling):
     """y = avg_pool3d(x, kernel_size, stride, padding): see ``tinynode.functions.avg_pool3d``."""
 
     axes = 3
-
-    def forward(self, x: Any) -> Variable:
-        """avg_pool3d(x, kernel_size, stride, padding)."""
-        return functions.avg_pool3d(x, self.kernel_size, self.stride, self.padding)
+    function = staticmethod(functions.avg_pool3d)
 
 
 class AdaptivePooling(Module):
@@ -147,10 +144,19 @@ class AdaptivePooling(Module):
 
     Args:
         size: the length of the result along each axis: an integer, or one for each axis.
+
+    Attributes:
+        function: of ``tinynode.functions``, with the name of the layer.
     """
+
+    function: Callable[..., Variable]
 
     def __init__(self, size: Sizes) -> None:
         self.size: Any = size
+
+    def forward(self, x: Any) -> Variable:
+        """The function of x and the size."""
+        return self.function(x, self.size)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.size})"
@@ -159,49 +165,37 @@ class AdaptivePooling(Module):
 class AdaptiveAvgPool1d(AdaptivePooling):
     """y = adaptive_avg_pool1d(x, size): see ``tinynode.functions.adaptive_avg_pool1d``."""
 
-    def forward(self, x: Any) -> Variable:
-        """adaptive_avg_pool1d(x, size)."""
-        return functions.adaptive_avg_pool1d(x, self.size)
+    function = staticmethod(functions.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(AdaptivePooling):
     """y = adaptive_avg_pool2d(x, size): see ``tinynode.functions.adaptive_avg_pool2d``."""
 
-    def forward(self, x: Any) -> Variable:
-        """adaptive_avg_pool2d(x, size)."""
-        return functions.adaptive_avg_pool2d(x, self.size)
+    function = staticmethod(functions.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(AdaptivePooling):
     """y = adaptive_avg_pool3d(x, size): see ``tinynode.functions.adaptive_avg_pool3d``."""
 
-    def forward(self, x: Any) -> Variable:
-        """adaptive_avg_pool3d(x, size)."""
-        return functions.adaptive_avg_pool3d(x, self.size)
+    function = staticmethod(functions.adaptive_avg_pool3d)
 
 
 class AdaptiveMaxPool1d(AdaptivePooling):
     """y = adaptive_max_pool1d(x, size): see ``tinynode.functions.adaptive_max_pool1d``."""
 
-    def forward(self, x: Any) -> Variable:
-        """adaptive_max_pool1d(x, size)."""
-        return functions.adaptive_max_pool1d(x, self.size)
+    function = staticmethod(functions.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(AdaptivePooling):
     """y = adaptive_max_pool2d(x, size): see ``tinynode.functions.adaptive_max_pool2d``."""
 
-    def forward(self, x: Any) -> Variable:
-        """adaptive_max_pool2d(x, size)."""
-        return functions.adaptive_max_pool2d(x, self.size)
+    function = staticmethod(functions.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(AdaptivePooling):
     """y = adaptive_max_pool3d(x, size): see ``tinynode.functions.adaptive_max_pool3d``."""
 
-    def forward(self, x: Any) -> Variable:
-        """adaptive_max_pool3d(x, size)."""
-        return functions.adaptive_max_pool3d(x, self.size)
+    function = staticmethod(functions.adaptive_max_pool3d)
 
 
 class Upsample(Module):
