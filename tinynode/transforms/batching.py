@@ -84,11 +84,8 @@ def _new_device(below: Device, is_recorded: bool, number: int) -> Device:
 # --- the border ------------------------------------------------------------------------------
 
 
-class IntoBatch(FunctionNode):
-    """y = x with the examples of a place in the hidden axis; with place None, x for all examples.
-
-    x: (s with the examples at place) -> y: (s without the examples), on the batched device.
-    dL/dx = OutOfBatch(dL/dy)
+class _AtBorder(FunctionNode):
+    """Base of the two functions at the border of a batch.
 
     Args:
         axis: the hidden axis.
@@ -109,38 +106,35 @@ class IntoBatch(FunctionNode):
         self.place = place
         self.depth = depth
 
+    def _device_back(self, gy: Variable) -> Device:
+        """The device of the gradient of x."""
+        (x,) = self.inputs or ()
+        return _moved_likewise(x.device, self.output_device, gy.device)
+
+
+class IntoBatch(_AtBorder):
+    """y = x with the examples of a place in the hidden axis; with place None, x for all examples.
+
+    x: (s with the examples at place) -> y: (s without the examples), on the batched device.
+    dL/dx = OutOfBatch(dL/dy)
+    """
+
     def forward(self, inputs: Arrays) -> Arrays:
         if self.place is None:
             return (_shared_array(inputs[0], self.output_device, self.depth),)
         return (hidden(inputs[0], self.place, self.output_device),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Any) -> Any:
-        (x,) = self.inputs or ()
-        (gy,) = grad_outputs
-        device = _moved_likewise(x.device, self.output_device, gy.device)
+        device = self._device_back(grad_outputs[0])
         return OutOfBatch(self.axis, device, self.place, self.depth).apply(grad_outputs)
 
 
-class OutOfBatch(FunctionNode):
+class OutOfBatch(_AtBorder):
     """y = x with the hidden axis as an ordinary axis; with place None, the sum over all examples.
 
     x: (s), on the batched device -> y: (s with the examples at place), or (s).
     dL/dx = IntoBatch(dL/dy)
-
-    The arguments are as for ``IntoBatch``; ``device`` is the device of y.
     """
-
-    complex_rule = "conjugate"
-    crosses_vmap = True
-    output_device: Device
-
-    def __init__(
-        self, axis: HiddenAxis, device: Device, place: int | None, depth: int = 0
-    ) -> None:
-        self.axis = axis
-        self.output_device = device
-        self.place = place
-        self.depth = depth
 
     def forward(self, inputs: Arrays) -> Arrays:
         if self.place is None:
@@ -148,9 +142,7 @@ class OutOfBatch(FunctionNode):
         return (shown(inputs[0].raw, self.place, self.axis.size),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Any) -> Any:
-        (x,) = self.inputs or ()
-        (gy,) = grad_outputs
-        device = _moved_likewise(x.device, self.output_device, gy.device)
+        device = self._device_back(grad_outputs[0])
         return IntoBatch(self.axis, device, self.place, self.depth).apply(grad_outputs)
 
 
