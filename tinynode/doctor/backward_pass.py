@@ -16,10 +16,12 @@ import numpy
 from tinynode.configuration import config, using_config
 from tinynode.core.backprop import grad
 from tinynode.core.function_node import FunctionNode
-from tinynode.core.hooks import FunctionHook, thread_state
+from tinynode.core.hooks import FunctionHook
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import Array, is_floating, namespace_of
+from tinynode.devices import Array
+from tinynode.hooks.not_finite import is_finite
+from tinynode.net.recorder import without_hooks
 
 
 class BackwardPass(FunctionHook):
@@ -99,24 +101,9 @@ def _is_origin(grad_outputs: tuple[Any, ...], gx: Variable) -> bool:
     return not is_finite(gx.raw) and all(is_finite(array) for array in known)
 
 
-def is_finite(array: Array) -> bool:
-    """True if an array has no NaN and no inf."""
-    if not is_floating(array):
-        return True
-    xp = namespace_of(array)
-    return bool(xp.all(xp.isfinite(array)))
-
-
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """A block in which no hook of the user hears an event, and debug mode is off."""
-    before = thread_state.hooks
-    try:
-        thread_state.hooks = {}
-        with (
-            using_config(debug=False, enable_backprop=True),
-            numpy.errstate(all="ignore"),
-        ):
-            yield
-    finally:
-        thread_state.hooks = before
+    settings = using_config(debug=False, enable_backprop=True)
+    with without_hooks(), settings, numpy.errstate(all="ignore"):
+        yield

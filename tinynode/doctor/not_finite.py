@@ -14,11 +14,12 @@ import numpy
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Array, is_floating, to_host, without_hidden_axes
-from tinynode.doctor.backward_pass import BackwardPass, is_finite
+from tinynode.doctor.backward_pass import BackwardPass
 from tinynode.doctor.findings import Finding
 from tinynode.doctor.naming import Names, line_of_call
 from tinynode.doctor.replay import NodeArrays, living_outputs
 from tinynode.errors import number_text
+from tinynode.hooks.not_finite import is_finite
 
 
 def forward_origin(
@@ -33,7 +34,7 @@ def forward_origin(
     """
     for node in leaves:
         array = values.known(node)
-        if array is not None and node.requires_grad and not is_finite(array):
+        if node.requires_grad and not is_finite(array):
             return [_leaf(node, array, names)]
     for function in functions:
         inputs = values.inputs(function)
@@ -41,7 +42,7 @@ def forward_origin(
             continue
         for node in living_outputs(function).values():
             y = values.known(node)
-            if y is not None and not is_finite(y):
+            if not is_finite(y):
                 return [_output(function, y, inputs, names)]
     return []
 

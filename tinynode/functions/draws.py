@@ -70,6 +70,18 @@ def note_generator(generator: Generator) -> None:
 
 
 @contextmanager
+def restored_generators(*generators: Generator) -> Iterator[None]:
+    """Restore the states at the end: of the given generators, and of those used in the block."""
+    with noted_generators() as states:
+        for generator in generators:
+            note_generator(generator)
+        try:
+            yield
+        finally:
+            put_back(states)
+
+
+@contextmanager
 def drawing_again(states: States) -> Iterator[None]:
     """Start the generators from the given states; restore the present states at the end."""
     now = {generator: dict(generator.bit_generator.state) for generator in states}

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tinynode.core.array_arguments import RawArgument
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.errors import TraceError
-from tinynode.functions.draws import noted_generators, put_back
+from tinynode.functions.draws import restored_generators
 from tinynode.net.net_op import NetOp
 from tinynode.net.operator import ArraySpecs
 from tinynode.net.recorder import (
@@ -155,7 +155,8 @@ def _record(
         The names of the returned Variables, their ``requires_grad`` by name, and the treedef.
     """
     args, keywords = arguments
-    with _unchanged_generators(), without_hooks(), recorder:
+    # the generators are restored: the first run draws the recording's numbers
+    with restored_generators(), without_hooks(), recorder:
         returned = function(*args, **keywords)
     if recorder.error is not None:  # the function caught the error and continued
         raise recorder.error
@@ -165,16 +166,6 @@ def _record(
     check_constants(result, where)
     outputs = [recorder.name_of(y) for y in results]
     return outputs, {n: y.requires_grad for n, y in zip(outputs, results, strict=True)}, result
-
-
-@contextlib.contextmanager
-def _unchanged_generators() -> Iterator[None]:
-    """Restore the random generators afterwards: the first run draws the recording's numbers."""
-    with noted_generators() as states:
-        try:
-            yield
-        finally:
-            put_back(states)
 
 
 def _all_writes(writes: list[Write | GradientWrite], updates: list[Update]) -> dict[str, str]:

@@ -77,12 +77,7 @@ def _kind(array: Any) -> str:
     return f"{array.dtype} of shape {array.shape}"
 
 
-def add_prefix(prefix: str, state: Mapping[str, Any]) -> State:
-    """The state with ``prefix/`` before each name, for several states in a single file."""
-    return {f"{prefix}/{name}": array for name, array in state.items()}
-
-
 def take_prefix(prefix: str, state: Mapping[str, Any]) -> State:
-    """The entries with ``prefix/``, without the prefix: undoes ``add_prefix``."""
+    """The entries with ``prefix/``, without the prefix."""
     start = f"{prefix}/"
     return {n.removeprefix(start): array for n, array in state.items() if n.startswith(start)}

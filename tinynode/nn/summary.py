@@ -26,7 +26,7 @@ from tinynode.core.hooks import FunctionHook, retained_arrays
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Device, get_device, is_array, using_device
 from tinynode.errors import NoValuesError, dtype_name
-from tinynode.functions.draws import note_generator, noted_generators, put_back
+from tinynode.functions.draws import restored_generators
 from tinynode.hooks.memory import number_of_bytes
 from tinynode.net.recorder import without_hooks
 from tinynode.nn.module import Module, Wrapper
@@ -76,7 +76,7 @@ def summary(model: Callable[..., Any], x: Any, *, dtype: Any = None) -> Summary:
     texts = [f"{v.shape} {dtype_name(v.dtype)}" for v in _arrays_in([args, keywords])]
     with (
         without_hooks(),
-        _generators_restored(),
+        restored_generators(get_generator()),
         _attributes_restored(parts),
         standing_in(variables, abstract),
         using_device(device),
@@ -365,14 +365,3 @@ def _taking_arrays_of_numpy(device: Device) -> Iterator[None]:
         yield
     finally:
         device.array_types.discard(numpy.ndarray)
-
-
-@contextmanager
-def _generators_restored() -> Iterator[None]:
-    """Restore the generator of ``tn.seed``, and the generators of layers."""
-    with noted_generators() as states:
-        note_generator(get_generator())
-        try:
-            yield
-        finally:
-            put_back(states)

@@ -6,18 +6,19 @@ a graph, in evaluation mode, and unseen by hooks. Draws from ``tinynode.random``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy
 
 from tinynode import random
 from tinynode.configuration import using_config
-from tinynode.core.hooks import thread_hooks, thread_state
+from tinynode.core.hooks import thread_hooks
 from tinynode.core.variable import Variable
 from tinynode.devices import find_device, to_host
 from tinynode.errors import describe
+from tinynode.functions.draws import restored_generators
+from tinynode.net.recorder import without_hooks
 from tinynode.show.films.recorder import FilmRecorder
 
 
@@ -104,19 +105,7 @@ def _predicted(predict: Callable[[Any], Any], given: Any, host: Any) -> Any:
     examples = host if device is None else device.from_host(host)
     if isinstance(given, Variable):
         examples = Variable(examples, requires_grad=False)
-    with _unseen(), using_config(train=False, enable_backprop=False):
+    undone = restored_generators(random.get_generator())
+    with undone, without_hooks(), using_config(train=False, enable_backprop=False):
         scores = predict(examples)
     return _on_host("what predict gives", scores)
-
-
-@contextmanager
-def _unseen() -> Iterator[None]:
-    """Functions in the block tell no hook of this thread, and draw no random number for good."""
-    hooks, thread_state.hooks = thread_state.hooks, {}
-    state = random.get_state()
-    try:
-        yield
-    finally:
-        thread_state.hooks = hooks
-        if not numpy.array_equal(random.get_state(), state):
-            random.set_state(state)

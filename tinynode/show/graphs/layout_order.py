@@ -148,12 +148,7 @@ def _saves(grid: Grid, slot: list[float], left: int, right: int) -> bool:
     return change < 0
 
 
-def count_crossings(grid: Grid) -> int:
-    """The number of crossings of arrows."""
-    return sum(_crossings(grid, above, below) for above, below in itertools.pairwise(grid.rows))
-
-
-def _crossings(grid: Grid, above: list[int], below: list[int]) -> int:
+def crossings_between(grid: Grid, above: list[int], below: list[int]) -> int:
     """The crossings between two layers: inversions, counted with a tree of sums."""
     if len(above) == 1 or len(below) == 1:
         return 0
@@ -241,7 +236,7 @@ def _cost(grid: Grid, rows: list[list[int]]) -> tuple[int, int, int]:
     slot = {item: i for row in rows for i, item in enumerate(row)}
     crossings = boxes = both = 0
     for above, below in itertools.pairwise(rows):
-        crossings += _crossings(grid, above, below)
+        crossings += crossings_between(grid, above, below)
         is_label = grid.layer[above[0]] in grid.label_layers
         for target in below if len(above) > 1 else ():
             for a, b in itertools.combinations(grid.up[target][:_ARGUMENTS], 2):
