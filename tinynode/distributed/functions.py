@@ -54,32 +54,35 @@ def refuse_in_net(name: str) -> None:
         )
 
 
-class AllReduce(FunctionNode):
-    """y = the sum of x over all ranks.   x: (s) -> y: (s).   dL/dx = the sum of dL/dy."""
+class Collective(FunctionNode):
+    """Base of the functions between ranks."""
 
     is_collective = True
 
     def __init__(self, communicator: Communicator) -> None:
         self.communicator = communicator
 
+    def _sum(self, x: Array) -> Array:
+        """The sum of x over all ranks; a copy of x while a net is recorded."""
+        return stand_in(x) if is_making_net() else self.communicator.allreduce(x)
+
+
+class AllReduce(Collective):
+    """y = the sum of x over all ranks.   x: (s) -> y: (s).   dL/dx = the sum of dL/dy."""
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        return (stand_in(x) if is_making_net() else self.communicator.allreduce(x),)
+        return (self._sum(x),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Any:
         return AllReduce(self.communicator).apply(grad_outputs)
 
 
-class AllGather(FunctionNode):
+class AllGather(Collective):
     """y_r = x of rank r.   x: (s) -> y: (size, s).
 
     dL/dx = the sum over all ranks of dL/dy_rank
     """
-
-    is_collective = True
-
-    def __init__(self, communicator: Communicator) -> None:
-        self.communicator = communicator
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -91,33 +94,26 @@ class AllGather(FunctionNode):
         return OwnPart(self.communicator).apply(grad_outputs)
 
 
-class OwnPart(FunctionNode):
+class OwnPart(Collective):
     """y = the sum over all ranks of x_rank: the gradient of ``AllGather``.
 
     x: (size, s) -> y: (s).   dL/dx = AllGather(dL/dy)
     """
 
-    is_collective = True
-
-    def __init__(self, communicator: Communicator) -> None:
-        self.communicator = communicator
-
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        total = stand_in(x) if is_making_net() else self.communicator.allreduce(x)
+        total = self._sum(x)
         return (total[self.communicator.rank, ...],)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Any:
         return AllGather(self.communicator).apply(grad_outputs)
 
 
-class Broadcast(FunctionNode):
+class Broadcast(Collective):
     """y = x of the root, on every rank.   x: (s) -> y: (s).   dL/dx = SumAtRoot(dL/dy)."""
 
-    is_collective = True
-
     def __init__(self, communicator: Communicator, root: int) -> None:
-        self.communicator = communicator
+        super().__init__(communicator)
         self.root = root
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -128,21 +124,19 @@ class Broadcast(FunctionNode):
         return SumAtRoot(self.communicator, self.root).apply(grad_outputs)
 
 
-class SumAtRoot(FunctionNode):
+class SumAtRoot(Collective):
     """y = the sum of x over all ranks at the root, 0 elsewhere: the gradient of ``Broadcast``.
 
     x: (s) -> y: (s).   dL/dx = Broadcast(dL/dy)
     """
 
-    is_collective = True
-
     def __init__(self, communicator: Communicator, root: int) -> None:
-        self.communicator = communicator
+        super().__init__(communicator)
         self.root = root
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        total = stand_in(x) if is_making_net() else self.communicator.allreduce(x)
+        total = self._sum(x)
         if self.communicator.rank == self.root:
             return (total,)
         return (namespace_of(total).zeros_like(total),)
@@ -151,13 +145,11 @@ class SumAtRoot(FunctionNode):
         return Broadcast(self.communicator, self.root).apply(grad_outputs)
 
 
-class Send(FunctionNode):
+class Send(Collective):
     """Give x to another rank.   x: (s) -> token: (), 0.   dL/dx = Receive(dL/dtoken)."""
 
-    is_collective = True
-
     def __init__(self, communicator: Communicator, to: int, tag: Any) -> None:
-        self.communicator = communicator
+        super().__init__(communicator)
         self.to = to
         self.tag = tag
 
@@ -173,15 +165,13 @@ class Send(FunctionNode):
         return Receive(self.communicator, self.to, tag, gtoken.device).apply((gtoken,))
 
 
-class Receive(FunctionNode):
+class Receive(Collective):
     """y = x of another rank.   token: () -> y: (s).   dL/dtoken = Send(dL/dy)."""
-
-    is_collective = True
 
     output_device: Device
 
     def __init__(self, communicator: Communicator, source: int, tag: Any, device: Device) -> None:
-        self.communicator = communicator
+        super().__init__(communicator)
         self.source = source
         self.tag = tag
         self.output_device = device
