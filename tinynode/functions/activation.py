@@ -28,6 +28,7 @@ from tinynode.functions.operands import (
     require_elements,
 )
 from tinynode.functions.searching import where
+from tinynode.functions.shapes import AxisNode
 from tinynode.functions.statistical import Sum
 from tinynode.functions.trigonometric import tanh
 
@@ -107,16 +108,13 @@ def relu(x: Any) -> Variable:
     return ReLU().apply((as_operand("relu", "x", x),))[0]
 
 
-class LogSoftmax(FunctionNode):
+class LogSoftmax(AxisNode):
     """y = x - ln(sum of e^x over an axis).
 
     x: (s) -> y: (s).   With g = dL/dy:   dL/dx = g - e^y * (sum of g over the axis)
     """
 
     wide = True
-
-    def __init__(self, axis: int) -> None:
-        self.axis = axis
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -156,16 +154,13 @@ def log_softmax(x: Any, axis: int = -1, **unknown: Never) -> Variable:
     return LogSoftmax(axis).apply((x,))[0]
 
 
-class Softmax(FunctionNode):
+class Softmax(AxisNode):
     """y = e^x / (sum of e^x over an axis); 0 everywhere where every x is -inf.
 
     x: (s) -> y: (s).   With g = dL/dy:   dL/dx = y * (g - (sum of g * y over the axis))
     """
 
     wide = True
-
-    def __init__(self, axis: int) -> None:
-        self.axis = axis
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

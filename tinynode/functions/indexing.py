@@ -42,7 +42,7 @@ from tinynode.functions.operands import (
     input_shape,
     normalize_axis,
 )
-from tinynode.functions.shapes import broadcasts_to, permute_dims, reshape, unbroadcast
+from tinynode.functions.shapes import AxisNode, broadcasts_to, permute_dims, reshape, unbroadcast
 
 __all__ = [
     "AddAt",
@@ -444,7 +444,7 @@ def require_integers(function: str, indices: Any, x: Variable, axis: int) -> Var
     return variable
 
 
-class TakeAlongAxis(FunctionNode):
+class TakeAlongAxis(AxisNode):
     """y = x at indices along an axis; along the other axes each element keeps the place.
 
     x: (s), indices: (s with any length at axis), integer -> y: (shape of indices).
@@ -453,9 +453,6 @@ class TakeAlongAxis(FunctionNode):
 
     complex_rule = "conjugate"
     is_polynomial = True
-
-    def __init__(self, axis: int) -> None:
-        self.axis = axis
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, indices = inputs

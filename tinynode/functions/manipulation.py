@@ -26,7 +26,7 @@ from tinynode.functions.operands import (
     normalize_axes,
     normalize_axis,
 )
-from tinynode.functions.shapes import broadcast_to, reshape, zeros_beside
+from tinynode.functions.shapes import AxisNode, broadcast_to, reshape, zeros_beside
 from tinynode.type_check import TypeInfoTuple, expect
 
 __all__ = [
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 
-class Concat(FunctionNode):
+class Concat(AxisNode):
     """y = the inputs, joined along an axis.
 
     x_i: (s with n_i at axis) -> y: (s with sum of n_i).   dL/dx_i = the i-th part of dL/dy
@@ -58,9 +58,6 @@ class Concat(FunctionNode):
     complex_rule = "conjugate"
     is_polynomial = True
     type_hint = "all inputs need equal shapes, but for the axis of concat."
-
-    def __init__(self, axis: int) -> None:
-        self.axis = axis
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
         expect(in_types.size() >= 1)
@@ -165,7 +162,7 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> tu
     return Split(indices, axis).apply((x,))
 
 
-class Stack(FunctionNode):
+class Stack(AxisNode):
     """y = the inputs, of equal shapes, joined along a new axis.
 
     x_i: (s) -> y: (s with the number of inputs at axis).   dL/dx_i = Unstack(dL/dy)_i
@@ -174,9 +171,6 @@ class Stack(FunctionNode):
     complex_rule = "conjugate"
     is_polynomial = True
     type_hint = "all inputs need one shape and one dtype."
-
-    def __init__(self, axis: int) -> None:
-        self.axis = axis
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
         expect(in_types.size() >= 1)
@@ -212,7 +206,7 @@ def stack(xs: Iterable[Any], *, axis: int = 0, **unknown: Never) -> Variable:
     return Stack(place).apply(variables)[0]
 
 
-class Unstack(FunctionNode):
+class Unstack(AxisNode):
     """y_i = the part of x at i along an axis, without the axis.
 
     x: (s) -> y_i: (s without the axis).   dL/dx = Stack(dL/dy_0, dL/dy_1, ...)
@@ -220,9 +214,6 @@ class Unstack(FunctionNode):
 
     complex_rule = "conjugate"
     is_polynomial = True
-
-    def __init__(self, axis: int) -> None:
-        self.axis = axis
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

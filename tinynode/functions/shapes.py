@@ -40,6 +40,13 @@ __all__ = [
 ]
 
 
+class AxisNode(FunctionNode):
+    """Base of functions along an ``axis``."""
+
+    def __init__(self, axis: int) -> None:
+        self.axis = axis
+
+
 class Reshape(FunctionNode):
     """y = the elements of x, in the same order, in another shape.
 

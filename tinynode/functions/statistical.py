@@ -37,6 +37,7 @@ from tinynode.functions.operands import (
 )
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import (
+    AxisNode,
     broadcast_to,
     broadcasts_to,
     permute_dims,
@@ -463,7 +464,7 @@ def diff(
     return y
 
 
-class CumulativeSum(FunctionNode):
+class CumulativeSum(AxisNode):
     """y_i = x_0 + ... + x_i along an axis.
 
     x: (s) -> y: (s).   dL/dx_i = dL/dy_i + dL/dy_(i+1) + ...
@@ -472,9 +473,6 @@ class CumulativeSum(FunctionNode):
     complex_rule = "conjugate"
     is_polynomial = True
     wide = True
-
-    def __init__(self, axis: int) -> None:
-        self.axis = axis
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -520,15 +518,12 @@ def _first(x: Variable, axis: int, value: int) -> Variable:
     return zeros + value if value else zeros
 
 
-class CumulativeProd(FunctionNode):
+class CumulativeProd(AxisNode):
     """y_i = x_0 * ... * x_i along an axis.
 
     x: (s) -> y: (s).   With y_(-1) = 1 and t the linear scan t_i = dL/dy_i + x_(i+1) t_(i+1):
     dL/dx_i = t_i * y_(i-1): right where elements are 0, too
     """
-
-    def __init__(self, axis: int) -> None:
-        self.axis = axis
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -542,14 +537,7 @@ class CumulativeProd(FunctionNode):
         (y,) = self.get_retained_outputs()
         if x.shape[self.axis] == 0:
             return (gy,)
-        all_but_first = (slice(None),) * self.axis + (slice(1, None),)
-        all_but_last = (slice(None),) * self.axis + (slice(None, -1),)
-        factors = concat([get_item(x, all_but_first), _first(x, self.axis, 0)], axis=self.axis)
-        scan = LinearScan(self.axis).apply(
-            (flip(factors, axis=self.axis), flip(gy, axis=self.axis))
-        )
-        before = concat([_first(x, self.axis, 1), get_item(y, all_but_last)], axis=self.axis)
-        return (flip(scan[0], axis=self.axis) * before,)
+        return (_scan_from_behind(x, gy, self.axis) * _moved_on(y, self.axis, 1),)
 
 
 def cumulative_prod(
@@ -573,7 +561,7 @@ def cumulative_prod(
     return concat([_first(y, axis, 1), y], axis=axis) if include_initial else y
 
 
-class LinearScan(FunctionNode):
+class LinearScan(AxisNode):
     """s_0 = b_0, s_i = b_i + a_i s_(i-1) along an axis: the gradient of a running product.
 
     a: (s), b: (s) -> s: (s).   With g = dL/ds and t_i = g_i + a_(i+1) t_(i+1), a scan from behind:
@@ -581,9 +569,6 @@ class LinearScan(FunctionNode):
     """
 
     wide = True
-
-    def __init__(self, axis: int) -> None:
-        self.axis = axis
 
     def forward(self, inputs: Arrays) -> Arrays:
         a, b = inputs
@@ -602,11 +587,19 @@ class LinearScan(FunctionNode):
         (gs,) = grad_outputs
         (a,) = self.get_retained_inputs()
         (s,) = self.get_retained_outputs()
-        axis = self.axis
-        all_but_first = (slice(None),) * axis + (slice(1, None),)
-        all_but_last = (slice(None),) * axis + (slice(None, -1),)
-        factors = concat([get_item(a, all_but_first), _first(a, axis, 0)], axis=axis)
-        scan = LinearScan(axis).apply((flip(factors, axis=axis), flip(gs, axis=axis)))
-        t = flip(scan[0], axis=axis)
-        before = concat([_first(s, axis, 0), get_item(s, all_but_last)], axis=axis)
-        return t * before, t
+        t = _scan_from_behind(a, gs, self.axis)
+        return t * _moved_on(s, self.axis, 0), t
+
+
+def _scan_from_behind(a: Variable, g: Variable, axis: int) -> Variable:
+    """t_i = g_i + a_(i+1) t_(i+1) along an axis."""
+    all_but_first = (slice(None),) * axis + (slice(1, None),)
+    factors = concat([get_item(a, all_but_first), _first(a, axis, 0)], axis=axis)
+    scan = LinearScan(axis).apply((flip(factors, axis=axis), flip(g, axis=axis)))
+    return flip(scan[0], axis=axis)
+
+
+def _moved_on(y: Variable, axis: int, first: int) -> Variable:
+    """y_(i-1) along an axis, and ``first`` at the beginning."""
+    all_but_last = (slice(None),) * axis + (slice(None, -1),)
+    return concat([_first(y, axis, first), get_item(y, all_but_last)], axis=axis)
