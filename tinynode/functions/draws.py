@@ -78,7 +78,7 @@ def restored_generators(*generators: Generator) -> Iterator[None]:
         try:
             yield
         finally:
-            put_back(states)
+            _put_back(states)
 
 
 @contextmanager
@@ -86,16 +86,16 @@ def drawing_again(states: States) -> Iterator[None]:
     """Start the generators from the given states; restore the present states at the end."""
     now = {generator: dict(generator.bit_generator.state) for generator in states}
     try:
-        put_back(states)
+        _put_back(states)
         yield
     finally:
         try:
-            put_back(now)
+            _put_back(now)
         finally:
-            put_back(now)  # again, since Ctrl-C may have stopped the first
+            _put_back(now)  # again, since Ctrl-C may have stopped the first
 
 
-def put_back(states: States) -> None:
+def _put_back(states: States) -> None:
     """Set the generators to the given states."""
     for generator, state in states.items():
         with generator.bit_generator.lock:  # the lock under which other threads draw
