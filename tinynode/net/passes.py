@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from tinynode.core.dispatch import run_forward
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.devices import Arrays, all_true, namespace_of, to_host
+from tinynode.errors import dtype_name
 from tinynode.functions.arithmetic import Multiply, ZeroSafeMultiply
 from tinynode.functions.data_types import Identity
 from tinynode.functions.masking import KeepZeros
@@ -211,7 +212,7 @@ def cancel_sums(operators: Operators, outputs: Collection[str], specs: ArraySpec
 
 def _is_wide(dtype: Any) -> bool:
     """True for float32 and float64 of any array library, with any prefix in the text."""
-    return str(dtype).rpartition(".")[2] in ("float32", "float64")
+    return dtype_name(dtype) in ("float32", "float64")
 
 
 @register_op("times_number")
@@ -367,7 +368,7 @@ def drop_guards(operators: Operators, outputs: Collection[str], specs: ArraySpec
 
 def _is_finite(value: Any) -> bool:
     xp = namespace_of(value)
-    if xp.isdtype(value.dtype, ("bool", "integral")):
+    if value.dtype == xp.bool:  # the standard has isfinite of numbers alone
         return True
     return all_true(xp.isfinite(value))
 
