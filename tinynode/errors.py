@@ -206,6 +206,7 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def number_text(number: float) -> str:
-    """A number in few characters: 4 significant digits."""
-    return f"{number:.4g}"
+def number_text(number: Any, digits: int = 4) -> str:
+    """A float with at most ``digits`` digits: ``0.5``, ``1.5e-07``, ``nan``; others in full."""
+    plain = number.item() if hasattr(number, "item") else number
+    return f"{plain:.{digits}g}" if isinstance(plain, float) else str(plain)

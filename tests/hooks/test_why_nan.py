@@ -135,28 +135,28 @@ def variance_guarded(x):
 
 
 WAYS = [
-    (sqrt_at_0, [4.0, 0.0], "Sqrt", "[1] is inf", "output 0 is 0.0", "eps", sqrt_guarded),
-    (log_at_0, [2.0, 0.0], "Log", "[1] is inf", "input 0 is 0.0", "log1p", log_guarded),
+    (sqrt_at_0, [4.0, 0.0], "Sqrt", "[1] is inf", "output 0 is 0", "eps", sqrt_guarded),
+    (log_at_0, [2.0, 0.0], "Log", "[1] is inf", "input 0 is 0", "log1p", log_guarded),
     (
         zero_by_zero,
         [1.0, 0.0],
         "Divide",
         "[1] is nan",
-        "input 1 is 0.0",
+        "input 1 is 0",
         "where",
         division_guarded,
     ),
-    (exp_overflow, [1.0, 1e3], "Exp", "[1] is inf", "input 0 is 1000.0", "max(x)", exp_guarded),
+    (exp_overflow, [1.0, 1e3], "Exp", "[1] is inf", "input 0 is 1000", "max(x)", exp_guarded),
     (
         norm_at_0,
         [0.0, 0.0],
         "Sqrt",
         "only element is inf",
-        "output 0 is 0.0",
+        "output 0 is 0",
         "norm",
         norm_guarded,
     ),
-    (pow_at_0, [1.0, 0.0], "PowConstant", "[1] is inf", "input 0 is 0.0", "eps", pow_guarded),
+    (pow_at_0, [1.0, 0.0], "PowConstant", "[1] is inf", "input 0 is 0", "eps", pow_guarded),
     (
         *(pow_of_variables, [1.0, 0.0], "Pow", "[1] is inf", "input 1 is 0.5", "log(x)"),
         pow_of_variables_guarded,
@@ -166,17 +166,17 @@ WAYS = [
         [3.0, 3.0],
         "Sqrt",
         "is inf",
-        "output 0 is 0.0",
+        "output 0 is 0",
         "var(x) + eps",
         std_guarded,
     ),
     (
-        *(softmax_by_hand, [0.0, 1e3], "Divide", "[1] is nan", "input 0 is 1000.0", "softmax"),
+        *(softmax_by_hand, [0.0, 1e3], "Divide", "[1] is nan", "input 0 is 1000", "softmax"),
         softmax_guarded,
     ),
-    (atan2_at_0, [1.0, 0.0], "Atan2", "[1] is nan", "input 1 is 0.0", "safe pair", atan2_guarded),
+    (atan2_at_0, [1.0, 0.0], "Atan2", "[1] is nan", "input 1 is 0", "safe pair", atan2_guarded),
     (
-        *(variance_of_one, [3.0], "Divide", "only element is nan", "input 1 is 0.0"),
+        *(variance_of_one, [3.0], "Divide", "only element is nan", "input 1 is 0"),
         *("correction=0", variance_guarded),
     ),
 ]
@@ -262,7 +262,7 @@ def test_a_broadcast_operand_gets_the_place_in_the_output():
         tn.grad([F.sum(x / y)], [y])
     error = str(caught.value)
     assert "First, element [1] is -inf." in error
-    assert "The element is a sum; at element [0, 1] of the output input 1 is 0.0" in error
+    assert "The element is a sum; at element [0, 1] of the output input 1 is 0" in error
 
 
 def test_a_reduction_names_the_element_of_the_output():
@@ -461,7 +461,7 @@ def test_a_remainder_has_a_single_operand():
     with pytest.raises(NaNError) as error:
         F.remainder(leaf([1.0, 5.0]), np.asarray([2.0, 0.0]))
     assert "element of several" not in str(error.value)
-    assert "There input 0 is 5.0 and input 1 is 0.0." in str(error.value)
+    assert "There input 0 is 5 and input 1 is 0." in str(error.value)
 
 
 def test_the_page_has_every_guard():
@@ -536,7 +536,7 @@ def test_the_film_tells_the_facts_at_the_step(debug):
     (title,) = [title for title in titles(film) if title.startswith("Sqrt takes")]
     assert "Guard: sqrt(x)" in title
     assert "The gradient of input 0, shape (2,), float64, is not finite. First, element" in title
-    assert "There output 0 is 0.0 and the gradient of output 0 is 1.0." in title
+    assert "There output 0 is 0 and the gradient of output 0 is 1." in title
     assert any(title.startswith("Multiply takes") for title in titles(film))
     assert titles(film)[-1].startswith("Backward ended with an error") is debug
     assert "Guard: sqrt(x)" in film.to_text()
@@ -545,7 +545,7 @@ def test_the_film_tells_the_facts_at_the_step(debug):
 def test_the_film_tells_the_facts_of_forward():
     with tn.using_config(debug=False), tn.show.record() as film:
         F.exp(leaf([1.0, 1e3]))
-    assert "First, element [1] is inf. There input 0 is 1000.0. Guard: exp(x)" in titles(film)[0]
+    assert "First, element [1] is inf. There input 0 is 1000. Guard: exp(x)" in titles(film)[0]
 
 
 def test_a_long_loop_with_infinities_keeps_one_film():

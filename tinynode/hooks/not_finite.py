@@ -14,12 +14,14 @@ import numpy
 
 from tinynode.core.hooks import retained_arrays
 from tinynode.devices import Array, namespace_of, own_backend, to_host, without_hidden_axes
-from tinynode.errors import describe
+from tinynode.errors import describe, number_text
 
 Index: TypeAlias = tuple[int, ...]
 Shape: TypeAlias = tuple[int, ...]
 Named: TypeAlias = tuple[str, Array | None]
 """An array with the name in messages: ``("input 0", x)``."""
+DIGITS = 6
+"""The digits of a number in a message."""
 UNKNOWN_GUARD = (
     "The function names no guard. Keep the operands in the domain: choose a safe "
     "operand with where before the function, clip the operand, or add a small eps."
@@ -72,15 +74,7 @@ def first_bad(array: Array) -> Bad:
     is_nan = bool(nan.any())
     flat = int(numpy.argmax(nan if is_nan else numpy.isinf(host)))
     index = tuple(int(i) for i in numpy.unravel_index(flat, host.shape))
-    return Bad(index, number_text(host[index]), is_nan)
-
-
-def number_text(number: Any) -> str:
-    """A number with at most 6 digits: ``0.0``, ``1.5e-07``, ``nan``, ``True``."""
-    plain = number.item() if hasattr(number, "item") else number
-    if not isinstance(plain, float):
-        return str(plain)
-    return str(float(f"{plain:.6g}"))
+    return Bad(index, number_text(host[index], DIGITS), is_nan)
 
 
 def place_text(index: Index) -> str:
@@ -105,7 +99,7 @@ def value_at(array: Array, index: Index, shape: Shape) -> str | None:
     own = tuple(array.shape)
     position = index[len(shape) - len(own) :]
     place = tuple(0 if n == 1 else i for i, n in zip(position, own, strict=True))
-    return number_text(host_of(array)[place])
+    return number_text(host_of(array)[place], DIGITS)
 
 
 def range_text(array: Array) -> str:
@@ -119,12 +113,12 @@ def range_text(array: Array) -> str:
     more = f", with {bad} NaN or inf" if bad else ""
     if not finite.size:
         return f"{shape} has no finite element"
-    low, high = number_text(finite.min()), number_text(finite.max())
+    low, high = number_text(finite.min(), DIGITS), number_text(finite.max(), DIGITS)
     return f"{shape} goes from {low} to {high}{more}"
 
 
 def operand_texts(arrays: Sequence[Named], index: Index, shape: Shape) -> list[str]:
-    """``input 0 is 0.0`` for each array that broadcasts to ``shape``, a range for the others."""
+    """``input 0 is 0`` for each array that broadcasts to ``shape``, a range for the others."""
     texts = []
     for name, array in arrays:
         if array is not None:
@@ -268,7 +262,7 @@ def _summed_place(place: Index, own: Shape, shape: Shape) -> Index | None:
 def _inner_text(one: Inner, place: Index) -> str:
     shape = tuple(one.output.shape)
     values = [value_at(x, place, shape) for x in one.inputs]
-    value = number_text(host_of(one.output)[place])
+    value = number_text(host_of(one.output)[place], DIGITS)
     if one.function.is_elementwise and None not in values:
         given = joined([str(text) for text in values])
         return f"Inside of the backward, {one.function.label} made {value} of {given}."
