@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy
 
 from tinynode.configuration import using_config
+from tinynode.core.conversion import as_host
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, device_of, is_floating, namespace_of, to_host
 from tinynode.errors import GraphError, NondifferentiableError, describe
@@ -196,7 +197,7 @@ def _evaluate(f: Callable[[], Any], gys: list[HostArray | None]) -> list[Array |
         if gy is None:
             copies.append(None)
             continue
-        host = numpy.array(_on_host(y))
+        host = numpy.array(as_host(y))
         if host.shape != gy.shape:
             raise ValueError(
                 f"numerical_grad: grad_outputs[{position}] has shape {gy.shape}, the output has "
@@ -206,12 +207,6 @@ def _evaluate(f: Callable[[], Any], gys: list[HostArray | None]) -> list[Array |
     return copies
 
 
-def _on_host(value: Any) -> HostArray:
-    if isinstance(value, Variable):
-        value = value.array
-    # NumPy's own functions give scalars
-    return value if isinstance(value, numpy.generic | float) else to_host(value)
-
-
 def as_float64(value: Any) -> HostArray:
-    return numpy.asarray(_on_host(value), dtype=numpy.float64)
+    """The values on the host, in float64."""
+    return numpy.asarray(as_host(value), dtype=numpy.float64)

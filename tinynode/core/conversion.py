@@ -125,6 +125,13 @@ def to_host(array: Any) -> Array:
     return host_array(array)
 
 
+def as_host(value: Any) -> Array:
+    """A Variable, an array of any backend, a number or a list as a NumPy array."""
+    if isinstance(value, ArrayMethods) or is_array(value):
+        return to_host(value)
+    return numpy.asarray(value)
+
+
 def asarray(
     obj: Any,
     dtype: Any = None,

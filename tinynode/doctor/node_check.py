@@ -26,7 +26,7 @@ from tinynode.core.backprop import grad
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, is_floating, to_host
-from tinynode.differences import OFF_PARABOLA, HostArray
+from tinynode.differences import OFF_PARABOLA, HostArray, as_float64
 from tinynode.doctor.replay import living_outputs, rebuild, why_not_run_again
 from tinynode.errors import dtype_name
 from tinynode.net.program import NetFunction
@@ -118,7 +118,7 @@ def _why_unchecked(function: FunctionNode, arrays: Sequence[Array]) -> str:
         dtype_name(x.dtype) != "float64" for x in floating
     ):
         return "compiled below float64"
-    if not all(bool(numpy.isfinite(_host(x)).all()) for x in floating):
+    if not all(bool(numpy.isfinite(as_float64(x)).all()) for x in floating):
         return "inputs are NaN or inf"
     return ""
 
@@ -150,7 +150,7 @@ class _Probe:
         self.nodes = function.inputs or ()
         self.targets = [i for i, node in enumerate(self.nodes) if node.requires_grad]
         self.outputs = sorted(living_outputs(function))
-        self.points = [_host(x) if is_floating(x) else x for x in arrays]
+        self.points = [as_float64(x) if is_floating(x) else x for x in arrays]
         sizes = {i: _sizes(self.points[i]) for i in self.targets}
         if attempt:
             for i, size in sizes.items():
@@ -272,7 +272,7 @@ class _Probe:
             raise _BackwardError(error) from error
         gradients = {}
         for i, gx in zip(self.targets, found, strict=True):
-            gradients[i] = None if gx is None else _host(gx.raw)
+            gradients[i] = None if gx is None else as_float64(gx.raw)
         return gradients
 
     def _slope(
@@ -304,10 +304,6 @@ class _Probe:
         allowed += _ZERO * math.sqrt(weights * length)
         allowed += 1e-9 * math.sqrt(steep) if math.isfinite(steep) else 0.0
         return None if abs(actual - expected) <= allowed else (actual, expected)
-
-
-def _host(array: Array) -> HostArray:
-    return numpy.asarray(to_host(array), dtype=numpy.float64)
 
 
 def _wide(values: HostArray) -> HostArray:

@@ -9,9 +9,10 @@ from typing import Any, Never
 
 import numpy
 
+from tinynode.core.conversion import as_host
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Array, Arrays, is_array, is_floating, namespace_of, put, to_host
+from tinynode.devices import Array, Arrays, is_floating, namespace_of, put
 from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.indexing import set_item, take
 from tinynode.functions.operands import (
@@ -362,8 +363,7 @@ def repeat(x: Any, repeats: Any, *, axis: int | None = None) -> Variable:
 
 def _places(repeats: Any, length: int) -> list[int]:
     """Each place of an axis as often as ``repeats`` says."""
-    array = repeats.array if isinstance(repeats, Variable) else repeats
-    counts = numpy.asarray(to_host(array) if is_array(array) else array)
+    counts = as_host(repeats)
     if counts.dtype.kind not in "iu":
         raise OperandError(
             f"repeat: repeats must be an integer, or integers, got {describe(repeats)}."

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy
 
 from tinynode import random
+from tinynode.core.conversion import as_host
 from tinynode.core.variable import Variable
-from tinynode.devices import Device, get_device, is_array, to_host, using_device
+from tinynode.devices import Device, get_device, is_array, using_device
 from tinynode.errors import StateError, describe
 from tinynode.nn.checks import RefusesKeywords, checked_number, checked_size
 
@@ -399,11 +400,9 @@ def _collated(samples: list[Any]) -> Any:
 
 def _host(value: Any) -> Any:
     """An array, a Variable, a number or a list as a NumPy array; a memory map stays."""
-    if isinstance(value, Variable):
-        value = value.array
     if isinstance(value, numpy.ndarray):
         return value
-    array = to_host(value) if is_array(value) else numpy.asarray(value)
+    array = as_host(value)
     if array.dtype.hasobject:
         raise TypeError(
             f"DataLoader: a sample must be an array, a number, text, or a tuple or dict of these, "

@@ -19,8 +19,7 @@ from typing import Any, Self
 
 import numpy
 
-from tinynode.core.variable import Variable
-from tinynode.devices import is_array, to_host
+from tinynode.core.conversion import as_host
 from tinynode.errors import OperandError
 from tinynode.nn.checks import checked_size
 
@@ -293,9 +292,7 @@ def confusion_matrix(predictions: Any, labels: Any, classes: int) -> Any:
 
 def _host(metric: str, name: str, value: Any) -> Any:
     """A Variable, an array of any device, a number or a list as a NumPy array."""
-    if isinstance(value, Variable):
-        value = value.array
-    host = to_host(value) if is_array(value) else numpy.asarray(value)
+    host = as_host(value)
     if host.dtype.kind not in "fiub":
         raise OperandError(f"{metric}: {name} must be numbers, got an array of {host.dtype}.")
     return host

@@ -23,7 +23,7 @@ import numpy
 
 from tinynode.configuration import config, force_backprop_mode, using_config
 from tinynode.core.backprop import grad
-from tinynode.core.conversion import asarray, to_host
+from tinynode.core.conversion import as_host, asarray, to_host
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.errors import OperandError, describe
 from tinynode.functions import matmul, reshape, stack, take, where
@@ -61,7 +61,7 @@ class Colouring:
     """
 
     def __init__(self, sparsity: Any) -> None:
-        self.pattern = numpy.asarray(to_host(sparsity) if is_array_like(sparsity) else sparsity)
+        self.pattern = as_host(sparsity)
         self.rows: list[int] = []
         self.columns: list[int] = []
         if self.pattern.dtype == bool and self.pattern.ndim == 2:
@@ -79,11 +79,6 @@ class Colouring:
                 f"element of the value {y.shape} and a column for each of the argument {x.shape}; "
                 f"got {describe(self.pattern)}. True stands where a derivative may be non-zero."
             )
-
-
-def is_array_like(value: Any) -> bool:
-    """True for arrays and Variables, False for lists."""
-    return hasattr(value, "shape")
 
 
 def sparse_jacobian(

@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy
 
+from tinynode.core.conversion import as_host
 from tinynode.core.variable import Variable
-from tinynode.devices import to_host
 from tinynode.errors import describe
 from tinynode.show.films.iterations import Segment, with_values
 from tinynode.show.films.nodes import Recording, Step
@@ -119,7 +119,7 @@ def _checked_numbers(answer: Any) -> list[int | float]:
     try:
         if isinstance(answer, Variable):
             answer = answer.raw
-        array = numpy.asarray(to_host(answer) if hasattr(answer, "dtype") else answer)
+        array = as_host(answer)
     except (TypeError, ValueError):
         raise TypeError(error) from None
     if array.dtype.kind not in "iuf":

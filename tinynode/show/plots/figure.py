@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy
 
+from tinynode.core.conversion import as_host
 from tinynode.core.variable import Variable
-from tinynode.devices import is_array, to_host
+from tinynode.devices import is_array
 from tinynode.errors import OperandError, describe, number_text
 from tinynode.show.plots.scales import Axis
 
@@ -123,12 +124,10 @@ def host_numbers(function: str, argument: str, value: Any) -> Any:
 
 def _on_host(value: Any) -> Any:
     """Variables and arrays as NumPy arrays, in lists too."""
-    if isinstance(value, Variable):
-        return to_host(value.array)
     if isinstance(value, list | tuple):
         return [_on_host(item) for item in value]
-    if is_array(value):
-        return to_host(value)
+    if isinstance(value, Variable) or is_array(value):
+        return as_host(value)
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
         return [_on_host(item) for item in value]  # a range, a generator
     return value
