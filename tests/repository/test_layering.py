@@ -34,9 +34,9 @@ LAYERS = [
     {"tinynode.core.array_arguments", "tinynode.core.seeds"},
     {"tinynode.core.function_node"},
     {"tinynode.core.gradient_table", "tinynode.core.paths"},
+    {"tinynode.core.backprop"},
     {"tinynode.random"},
     {"tinynode.functions"},
-    {"tinynode.core.backprop"},
 ]
 """From the bottom up. Every module that is not named stands above."""
 

@@ -40,8 +40,8 @@ FOLDERS = tuple(
 def only_real_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The budgets are those of a program that never met a complex array."""
     for name, module in list(sys.modules.items()):
-        if name.startswith("tinynode.core.") and hasattr(module, "complex_dtypes"):
-            monkeypatch.setattr(module, "complex_dtypes", set())
+        if name.startswith("tinynode.core.") and hasattr(module, "seen_complex_dtypes"):
+            monkeypatch.setattr(module, "seen_complex_dtypes", set())
 
 
 class Steps(NamedTuple):

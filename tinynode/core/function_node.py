@@ -38,9 +38,9 @@ from tinynode.devices import (
     Device,
     Fallback,
     backend_of,
-    complex_dtypes,
     current_device,
     kind_of,
+    seen_complex_dtypes,
 )
 from tinynode.errors import GraphError
 from tinynode.type_check import TypeInfoTuple, run_check
@@ -246,7 +246,7 @@ class FunctionNode(HookOwner):
         self._input_data = tuple(retained)
         if self._retained_output_indexes:
             self._output_data = self._retain(outputs, results)
-        if complex_dtypes:
+        if seen_complex_dtypes:
             self._look_for_complex(variables, outputs)
         return outputs
 

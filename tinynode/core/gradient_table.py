@@ -16,7 +16,8 @@ of the thread, debug mode or ``vmap`` is active. See ``quickest_table``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import functools
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import tinynode
@@ -35,7 +36,7 @@ from tinynode.core.hooks import (
 from tinynode.core.seeds import is_lifted
 from tinynode.core.variable import Variable, check_gradient, wrap_array
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import Array, Device, complex_dtypes, hidden_axes, is_separate
+from tinynode.devices import Array, Device, hidden_axes, is_separate
 from tinynode.errors import GradientError
 
 
@@ -79,7 +80,10 @@ class GradientTable:
             node = reference()
             gradient = None
             if node is not None and node._creator_node is function:  # neither freed nor unchained
-                gradient = self.take(node) if self.waiting else self.gradients.pop(node, None)
+                if self.waiting:
+                    gradient = self.take_total(node)
+                else:
+                    gradient = self.gradients.pop(node, None)
                 if gradient is not None and (self.keep is None or node in self.keep):
                     self.kept[node] = gradient
             grad_outputs.append(gradient)
@@ -113,29 +117,18 @@ class GradientTable:
     def backward_of(
         self, function: FunctionNode, targets: Indexes, grad_outputs: Gradients
     ) -> Gradients:
-        """The result of ``backward``, or of an overridden ``backward_accumulate``.
-
-        Raises:
-            GradientError: the result is no tuple, or a tuple of another length.
-        """
-        try:
-            if type(function).backward_accumulate is not FunctionNode.backward_accumulate:
-                return self._accumulated(function, targets, grad_outputs)
-            grad_inputs = function.backward(targets, grad_outputs)
-            if type(grad_inputs) is tuple and len(grad_inputs) == len(targets):
-                return grad_inputs
-            return gradients_of_targets(function, targets, grad_inputs)
-        except Exception as error:
-            for note in messages.notes_of_backward(error, function):
-                error.add_note(note)
-            raise
+        """The result of ``backward``, or of an overridden ``backward_accumulate``."""
+        backward = function.backward
+        if type(function).backward_accumulate is not FunctionNode.backward_accumulate:
+            backward = functools.partial(self._accumulated, function)
+        return call_backward(function, backward, targets, grad_outputs)
 
     def _accumulated(
         self, function: FunctionNode, targets: Indexes, grad_outputs: Gradients
     ) -> Gradients:
         """Run an overridden ``backward_accumulate`` on the gradients so far."""
         nodes = function.inputs or ()
-        so_far = tuple([self.take_variable(nodes[i]) for i in targets])
+        so_far = tuple([self.take_total_as_variable(nodes[i]) for i in targets])
         results = function.backward_accumulate(targets, grad_outputs, so_far)
         if not isinstance(results, tuple | list) or len(results) != len(targets):
             raise messages.gradients_bug(function, results, (len(targets),))
@@ -203,22 +196,22 @@ class GradientTable:
             return a + b
         return wrap_array(add_arrays(a.raw, b.raw, a.device), a.device, a.requires_grad)
 
-    def take(self, node: VariableNode) -> Any:
+    def take_total(self, node: VariableNode) -> Any:
         """Remove the gradient of a node from the table, all contributions added."""
         gradient = self.gradients.pop(node, None)
         if node in self.waiting and gradient is not None:
             gradient = tinynode.functions.add_all(gradient, *self.waiting.pop(node))
         return gradient
 
-    def take_variable(self, node: VariableNode) -> Variable | None:
-        """``take``, as a Variable."""
-        gradient: Variable | None = self.take(node)
+    def take_total_as_variable(self, node: VariableNode) -> Variable | None:
+        """``take_total``, as a Variable."""
+        gradient: Variable | None = self.take_total(node)
         return gradient
 
     def finish(self) -> dict[VariableNode, Variable]:
         """The remaining gradients, all contributions added."""
         for node in list(self.waiting):
-            total = self.take(node)
+            total = self.take_total(node)
             if total is not None:
                 self.gradients[node] = total
         return self.gradients
@@ -235,16 +228,16 @@ class ArrayTable(GradientTable):
         device: the device of all these gradients.
 
     Attributes:
-        seeds: by node, the Variable behind an array of the table: a gradient of the start, or the
-            result of a ``backward`` on Variables. ``finish`` gives the Variable.
+        variables: by node, the Variable behind an array of the table: a gradient of the start, or
+            the result of a ``backward`` on Variables. ``finish`` gives the Variable.
     """
 
     def __init__(self, table: GradientTable, device: Device) -> None:
         super().__init__(table.keep)
         self.device: Device = device
         self.array_types = device.array_types
-        self.seeds = dict(table.gradients)
-        for node, seed in self.seeds.items():
+        self.variables = dict(table.gradients)
+        for node, seed in self.variables.items():
             self.gradients[node] = seed.raw
 
     def run_backward(
@@ -255,15 +248,16 @@ class ArrayTable(GradientTable):
         hooks: Sequence[FunctionHook],
     ) -> Gradients:
         """``backward`` on arrays, if the function takes them; else on Variables."""
-        method = getattr(function.backward, "__func__", None)  # None: put into the instance
-        known = _array_backwards.get(type(function))
-        takes_arrays = method is known or _class_takes_arrays(type(function), method)
+        backward = function.backward
+        method = getattr(backward, "__func__", None)  # None: put into the instance
+        cls = type(function)
+        takes_arrays = method is _array_backwards.get(cls) or _class_takes_arrays(cls, method)
+        if hooks or function.is_complex or not takes_arrays or method is None:
+            return self.run_on_variables(function, targets, grad_outputs, hooks)
         inputs: Any = function.inputs
-        is_here = not function.output_device and inputs[0].device is self.device
-        is_real = not complex_dtypes or not function.is_complex
-        if takes_arrays and is_here and is_real and not hooks and method is not None:
-            return self.backward_of(function, targets, grad_outputs)
-        return self.run_on_variables(function, targets, grad_outputs, hooks)
+        if function.output_device or inputs[0].device is not self.device:
+            return self.run_on_variables(function, targets, grad_outputs, hooks)
+        return call_backward(function, backward, targets, grad_outputs)
 
     def run_on_variables(
         self,
@@ -274,7 +268,7 @@ class ArrayTable(GradientTable):
     ) -> Gradients:
         """``run_backward`` of a function whose ``backward`` takes Variables."""
         variables = tuple(
-            [None if gy is None else as_variable(gy, self.device) for gy in grad_outputs]
+            [None if gy is None else gradient_as_variable(gy, self.device) for gy in grad_outputs]
         )
         outer, thread_state.array_device = thread_state.array_device, None
         try:
@@ -289,7 +283,7 @@ class ArrayTable(GradientTable):
         gradient: Variable = super().checked(gx, function, position)
         node = (function.inputs or ())[position]
         if node._creator_node is None and node not in self.gradients:
-            self.seeds[node] = gradient  # the gradient of a leaf may be this Variable
+            self.variables[node] = gradient  # the gradient of a leaf may be this Variable
         return gradient.raw if gradient.device is self.device else gradient
 
     # --- how arrays fit and add up ---------------------------------------------------------------
@@ -315,11 +309,11 @@ class ArrayTable(GradientTable):
             return total
         return self.device.lift(total)
 
-    def take_variable(self, node: VariableNode) -> Variable | None:
-        gradient = self.take(node)
-        return None if gradient is None else as_variable(gradient, self.device)
+    def take_total_as_variable(self, node: VariableNode) -> Variable | None:
+        gradient = self.take_total(node)
+        return None if gradient is None else gradient_as_variable(gradient, self.device)
 
-    def take(self, node: VariableNode) -> Any:
+    def take_total(self, node: VariableNode) -> Any:
         gradient = self.gradients.pop(node, None)
         if gradient is not None:
             for contribution in self.waiting.pop(node, ()):
@@ -329,14 +323,14 @@ class ArrayTable(GradientTable):
     def finish(self) -> dict[VariableNode, Variable]:
         """The remaining gradients and those in ``kept``, as Variables.
 
-        For the array of a Variable in ``seeds``, the result is the Variable.
+        For the array of a Variable in ``variables``, the result is the Variable.
         """
         super().finish()
         for gradients in (self.gradients, self.kept):
             for node, gx in gradients.items():
-                seed = self.seeds.get(node)
-                if seed is not None and seed.raw is gx:
-                    gradients[node] = seed
+                variable = self.variables.get(node)
+                if variable is not None and variable.raw is gx:
+                    gradients[node] = variable
                 elif type(gx) is not Variable:
                     gradients[node] = wrap_array(gx, self.device, True)
         return self.gradients
@@ -378,6 +372,28 @@ def quickest_table(table: GradientTable) -> GradientTable:
     return ArrayTable(table, device)
 
 
+def call_backward(
+    function: FunctionNode,
+    backward: Callable[[Indexes, Gradients], Any],
+    targets: Indexes,
+    grad_outputs: Gradients,
+) -> Gradients:
+    """The result of a function's ``backward``; an error gets notes about the function.
+
+    Raises:
+        GradientError: the result is no tuple, or a tuple of another length.
+    """
+    try:
+        grad_inputs = backward(targets, grad_outputs)
+        if type(grad_inputs) is tuple and len(grad_inputs) == len(targets):
+            return grad_inputs
+        return gradients_of_targets(function, targets, grad_inputs)
+    except Exception as error:
+        for note in messages.notes_of_backward(error, function):
+            error.add_note(note)
+        raise
+
+
 def gradients_of_targets(function: FunctionNode, targets: Indexes, results: Any) -> Gradients:
     """The gradients of the target inputs, out of a backward's results for all inputs.
 
@@ -392,7 +408,7 @@ def gradients_of_targets(function: FunctionNode, targets: Indexes, results: Any)
     return tuple([results[i] for i in targets])
 
 
-def as_variable(gx: Any, device: Device) -> Variable:
+def gradient_as_variable(gx: Any, device: Device) -> Variable:
     """A gradient as a Variable; a Variable unchanged."""
     return gx if type(gx) is Variable else wrap_array(gx, device, True)
 

@@ -11,7 +11,7 @@ from typing import Any
 import tinynode
 from tinynode.core import messages
 from tinynode.core.variable import Variable, check_gradient
-from tinynode.devices import COMPLEX, complex_dtypes, hidden_axes, is_over, kind_of
+from tinynode.devices import COMPLEX, hidden_axes, is_over, kind_of, seen_complex_dtypes
 
 
 def check_start_without_gradient(y: Variable) -> None:
@@ -86,7 +86,7 @@ def check_real_start(function: str, argument: str, y: Variable) -> None:
     Raises:
         BackwardSeedError: y is complex.
     """
-    if complex_dtypes and y.raw is not None and kind_of(y.raw) == COMPLEX:
+    if seen_complex_dtypes and y.raw is not None and kind_of(y.raw) == COMPLEX:
         raise messages.start_from_complex(function, argument, y)
 
 

@@ -41,7 +41,14 @@ from tinynode.devices.arrays import (
     without_hidden_axes,
 )
 from tinynode.devices.device import Device, device_names, indices_of, namespace_from
-from tinynode.devices.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, complex_dtypes, kind_of_dtype
+from tinynode.devices.dtypes import (
+    BOOL,
+    COMPLEX,
+    FLOATING,
+    INTEGER,
+    kind_of_dtype,
+    seen_complex_dtypes,
+)
 from tinynode.devices.hidden_axes import (
     HiddenAxis,
     axis_of,
@@ -116,7 +123,7 @@ __all__ = [
     "base_of",
     "below",
     "check_cast",
-    "complex_dtypes",
+    "seen_complex_dtypes",
     "count_use",
     "current_device",
     "device_names",

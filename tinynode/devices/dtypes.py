@@ -10,7 +10,7 @@ from typing import Any
 
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)
 """The kinds, in the order of lossless casts."""
-complex_dtypes: set[str] = set()
+seen_complex_dtypes: set[str] = set()
 """The names of the complex dtypes met so far. A program of real numbers leaves the set empty."""
 
 
@@ -19,5 +19,5 @@ def kind_of_dtype(namespace: Any, dtype: Any) -> int:
     for kind, name in ((BOOL, "bool"), (INTEGER, "integral"), (FLOATING, "real floating")):
         if namespace.isdtype(dtype, name):
             return kind
-    complex_dtypes.add(str(dtype))
+    seen_complex_dtypes.add(str(dtype))
     return COMPLEX

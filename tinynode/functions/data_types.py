@@ -12,12 +12,12 @@ from tinynode.devices import (
     COMPLEX,
     Arrays,
     Device,
-    complex_dtypes,
     get_device,
     is_float16,
     kind_of,
     kind_of_dtype,
     namespace_of,
+    seen_complex_dtypes,
     to_host,
 )
 from tinynode.errors import OperandError, dtype_name
@@ -90,7 +90,7 @@ class AsType(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         xp = namespace_of(x)
-        if complex_dtypes and kind_of(x) == COMPLEX > kind_of_dtype(xp, self.dtype):
+        if seen_complex_dtypes and kind_of(x) == COMPLEX > kind_of_dtype(xp, self.dtype):
             x = xp.real(x)
         return (xp.astype(x, self.dtype),)
 
@@ -112,7 +112,7 @@ def astype(x: Any, dtype: Any) -> Variable:
     found = getattr(x.xp, dtype, None) if isinstance(dtype, str) else dtype
     if found is None:
         raise ValueError(f"astype: there is no dtype {dtype!r} on {x.device}; try 'float32'.")
-    is_complex = complex_dtypes and kind_of(x.filled_array()) == COMPLEX
+    is_complex = seen_complex_dtypes and kind_of(x.filled_array()) == COMPLEX
     if is_complex and BOOL < kind_of_dtype(x.xp, found) < COMPLEX:
         raise OperandError(
             f"astype: x is {dtype_name(x.dtype)}, and {dtype_name(found)} is real. Say which part "
