@@ -66,11 +66,17 @@ class Facts(NamedTuple):
         lines: all lines: code, docstrings, comments and empty lines.
         names: the functions and classes of the module whose names do not begin with ``_``.
         own_lines: the lines without the list of public names, ``__all__``.
+        private: the names with one leading ``_`` that the file defines: of the module, of its
+            classes, and attributes that are written.
+        private_uses: the other names with one leading ``_`` that the file reads or imports, each
+            as often as it is used.
     """
 
     lines: int
     names: int
     own_lines: int
+    private: frozenset[str] = frozenset()
+    private_uses: tuple[str, ...] = ()
 
 
 @functools.cache
@@ -78,12 +84,46 @@ def facts(text: str) -> Facts:
     """The sizes of a file with this text."""
     lines = len(text.splitlines())
     names, listed = 0, 0
-    for node in ast.parse(text).body:
+    tree = ast.parse(text)
+    for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names += not node.name.startswith("_")
         elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             listed += (node.end_lineno or node.lineno) - node.lineno + 1
-    return Facts(lines, names, lines - listed)
+    private = frozenset(name for node in ast.walk(tree) for name in defined(node) if hidden(name))
+    used = [name for node in ast.walk(tree) for name in taken(node) if hidden(name)]
+    uses = tuple([name for name in used if name not in private])
+    return Facts(lines, names, lines - listed, private, uses)
+
+
+def hidden(name: str) -> bool:
+    """True for a private name: with one leading ``_``."""
+    is_method_of_tuples = name in ("_make", "_replace")  # of typing.NamedTuple, and public
+    return name.startswith("_") and not name.startswith("__") and not is_method_of_tuples
+
+
+def defined(node: ast.AST) -> list[str]:
+    """The names that a node of the syntax tree defines: also those in ``__slots__``."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return [node.id]
+    if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("self", "cls"):
+        return [node.attr] if isinstance(node.ctx, ast.Store) else []
+    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__slots__":
+        constants = [one.value for one in ast.walk(node.value) if isinstance(one, ast.Constant)]
+        return [value for value in constants if isinstance(value, str)]
+    return []
+
+
+def taken(node: ast.AST) -> list[str]:
+    """The names that a node imports, and the attribute of an object other than ``self``."""
+    if isinstance(node, ast.ImportFrom):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.Attribute):
+        owner = ast.unparse(node.value)
+        return [] if owner in ("self", "cls", "super()") else [node.attr]
+    return []
 
 
 def number_of_lines(files: Sequence[Facts]) -> int:
@@ -101,11 +141,18 @@ def longest_file(files: Sequence[Facts]) -> int:
     return max((file.own_lines for file in files), default=0)
 
 
+def number_of_private_uses(files: Sequence[Facts]) -> int:
+    """The uses of private names of other modules; names of other libraries do not count."""
+    known = frozenset[str]().union(*(file.private for file in files))
+    return sum(name in known for file in files for name in file.private_uses)
+
+
 MEASURES: dict[str, tuple[str, Callable[[Sequence[Facts]], int]]] = {
     "lines": ("lines of Python", number_of_lines),
     "files": ("files of Python", len),
     "names": ("public functions and classes", number_of_names),
     "longest": ("lines of the longest file", longest_file),
+    "private": ("uses of private names of other modules", number_of_private_uses),
 }
 """The title and the function of each measure."""
 

@@ -259,8 +259,8 @@ class Batched:
             clone = copy.copy(node)
             example = tuple([x.raw[i if x.length > 1 else 0, ...] for x in arrays])
             rows.append(self.library.run(clone, example))
-        node.retain_inputs(clone._retained_input_indexes)
-        node.retain_outputs(clone._retained_output_indexes)
+        node.retain_inputs(clone.retained_input_indexes)
+        node.retain_outputs(clone.retained_output_indexes)
         outputs: list[Any] = []
         for parts in zip(*rows, strict=True):
             if any(part is None for part in parts):

@@ -499,7 +499,7 @@ def retained_size(y: tn.Variable) -> int:
         if node is None or node in seen:
             continue
         seen.add(node)
-        for array in (*node._input_data, *node._output_data):
+        for array in (*node.retained_input_data, *node.retained_output_data):
             if array is not None:
                 arrays[id(array)] = array.size
         waiting += [x.creator_node for x in node.inputs]

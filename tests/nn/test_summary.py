@@ -115,7 +115,7 @@ def retained_by_graph(ys: list[Any], own: list[Any]) -> int:
         if function is None or function in seen:
             continue
         seen.add(function)
-        for x in (*function._input_data, *function._output_data):
+        for x in (*function.retained_input_data, *function.retained_output_data):
             if x is not None:
                 found[id(x)] = x
         waiting += [node.creator_node for node in function.inputs]

@@ -60,7 +60,7 @@ def check_kernel(name, inputs=None, falls_back=False):
     """
     node, outputs = run_kernel(name, inputs)
     if falls_back and isinstance(outputs, Fallback):
-        assert not (node._retained_input_indexes or node._retained_output_indexes)
+        assert not (node.retained_input_indexes or node.retained_output_indexes)
         return None
     assert type(outputs) is tuple, outputs
     make, arrays = KERNEL_CASES[name]
@@ -72,7 +72,7 @@ def check_kernel(name, inputs=None, falls_back=False):
         assert type(y) is np.ndarray and (y.shape, y.dtype) == (wanted.shape, wanted.dtype)
         tolerance = 2e-5 if y.dtype == np.float32 else 1e-12
         np.testing.assert_allclose(y, wanted, rtol=tolerance, atol=tolerance * 10)
-    for which in ("_retained_input_indexes", "_retained_output_indexes"):
+    for which in ("retained_input_indexes", "retained_output_indexes"):
         assert tuple(getattr(node, which)) == tuple(getattr(portable, which))
     return outputs
 

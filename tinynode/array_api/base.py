@@ -27,6 +27,27 @@ NUMBERS = bool, int, float, complex, numpy.generic
 """Python's numbers and NumPy's scalars: beside an array, numbers take the dtype of the array."""
 
 
+class Home:
+    """Where new arrays go: a device, and the library of its arrays.
+
+    Attributes:
+        device: the device.
+        xp: the library's namespace, or the closer one of array_api_compat.
+        library_device: the library's own device, for the keyword ``device`` of its functions.
+    """
+
+    def __init__(self, device: Device) -> None:
+        example = device.from_host(numpy.zeros(()))
+        self.device = device
+        self.xp = compatible_namespace(device, example)
+        self.library_device = example.device
+
+    def new(self, array: Array) -> Variable:
+        """A Variable around an array of the device, outside of any graph."""
+        lifted = self.device.lift(array)
+        return wrap_array(array if lifted is None else lifted, self.device, False)
+
+
 class NamespaceBase:
     """The common base of all parts of a namespace.
 
@@ -35,10 +56,10 @@ class NamespaceBase:
     """
 
     def __init__(self, home: Device) -> None:
-        example = home.from_host(numpy.zeros(()))
+        self._place = Home(home)
         self._home = home
-        self._xp = compatible_namespace(home, example)
-        self._library_device = example.device
+        self._xp = self._place.xp
+        self._library_device = self._place.library_device
 
     # --- arguments -------------------------------------------------------------------------
 
@@ -79,8 +100,7 @@ class NamespaceBase:
 
     def _new(self, array: Array) -> Variable:
         """A Variable around an array of the home device, outside of any graph."""
-        lifted = self._home.lift(array)
-        return wrap_array(array if lifted is None else lifted, self._home, False)
+        return self._place.new(array)
 
     def _array(self, function: str, x: Any) -> Array:
         """The array of an argument, for a result without a gradient."""
@@ -111,14 +131,14 @@ class NamespaceBase:
             )
         return self._array(function, x)
 
-    def _at(self, device: Any) -> NamespaceBase:
-        """The namespace of a device. None stands for the home."""
+    def _at(self, device: Any) -> Home:
+        """The place of new arrays on a device. None stands for the home."""
         if device is None or device is self._home or device is self._library_device:
-            return self
+            return self._place
         if isinstance(device, str | Device):
-            return self._beside(get_device(device))
+            return self._beside(get_device(device))._place
         if device == self._library_device:
-            return self
+            return self._place
         raise OperandError(
             f"xp: device must be a tinynode.Device or a name, got {describe(device)}. "
             "x.device is the device of a Variable x."

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from tinynode import functions
-from tinynode.array_api.base import NUMBERS, NamespaceBase, plain_number
+from tinynode.array_api.base import NUMBERS, Home, NamespaceBase, plain_number
 from tinynode.configuration import config
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.conversion import as_variable
@@ -39,19 +39,19 @@ class CreationFunctions(NamespaceBase):
         there = self._at(device)
         if isinstance(obj, list | tuple) and _holds_arrays(obj):
             return self._joined(there, obj, dtype)
-        owner = None if isinstance(obj, NUMBERS) else find_device(obj, there._home)
-        if owner is there._home:
-            return there._new(there._xp.asarray(obj, dtype=dtype, copy=copy))
+        owner = None if isinstance(obj, NUMBERS) else find_device(obj, there.device)
+        if owner is there.device:
+            return there.new(there.xp.asarray(obj, dtype=dtype, copy=copy))
         if owner is not None:  # an array of another device is moved
             if copy is False:
                 raise ValueError(f"xp.asarray: copy=False, but the array lies on {owner}.")
-            array = there._home.from_host(numpy.array(to_host(obj)))
-            return there._new(there._xp.asarray(array, dtype=dtype))
+            array = there.device.from_host(numpy.array(to_host(obj)))
+            return there.new(there.xp.asarray(array, dtype=dtype))
         return self._from_numbers(there, obj, dtype, copy)
 
     def _converted(self, x: Variable, dtype: Any, device: Any, copy: bool | None) -> Variable:
         """``asarray`` of a Variable."""
-        y = x if device is None else functions.to_device(x, self._at(device)._home)
+        y = x if device is None else functions.to_device(x, self._at(device).device)
         y = self.astype(y, y.dtype if dtype is None else dtype, copy=bool(copy) and y is x)
         if y is x and x.is_leaf and copy is None and config.enable_backprop:
             return functions.identity(x)  # code of others may write to it, and leave the leaf
@@ -59,26 +59,24 @@ class CreationFunctions(NamespaceBase):
             raise ValueError("xp.asarray: copy=False, but the dtype or the device has to change.")
         return y
 
-    def _from_numbers(
-        self, there: NamespaceBase, obj: Any, dtype: Any, copy: bool | None
-    ) -> Variable:
+    def _from_numbers(self, there: Home, obj: Any, dtype: Any, copy: bool | None) -> Variable:
         """A Variable from numbers, or from an object with the buffer protocol."""
         if numpy.asarray(obj).dtype.kind not in "biufc":
             raise OperandError(
                 f"xp.asarray: cannot make an array of {type(obj).__name__} {obj!r:.80}. Give an "
                 "array, a number, or a nested list of numbers."
             )
-        where = there._library_device
-        array = there._xp.asarray(plain_number(obj), dtype=dtype, device=where, copy=copy)
-        return there._new(array)
+        where = there.library_device
+        array = there.xp.asarray(plain_number(obj), dtype=dtype, device=where, copy=copy)
+        return there.new(array)
 
-    def _joined(self, there: NamespaceBase, items: Any, dtype: Any) -> Variable:
+    def _joined(self, there: Home, items: Any, dtype: Any) -> Variable:
         """A nested list with Variables: a differentiable stack, in the common dtype."""
-        parts = [self.asarray(item, device=there._home) for item in items]
+        parts = [self.asarray(item, device=there.device) for item in items]
         arrays = [part for part, item in zip(parts, items, strict=True) if _has_dtype(item)]
         common = dtype
         if common is None:
-            common = there._xp.result_type(*[part.raw.dtype for part in arrays])
+            common = there.xp.result_type(*[part.raw.dtype for part in arrays])
         return functions.stack([self._cast("asarray", part, common) for part in parts])
 
     def from_dlpack(self, x: Any, /, *, device: Any = None, copy: bool | None = None) -> Variable:
@@ -92,7 +90,7 @@ class CreationFunctions(NamespaceBase):
         there = self._at(device)
         array = self._xp.from_dlpack(x) if copy is None else self._xp.from_dlpack(x, copy=copy)
         found = self._new(array)
-        return found if there is self else functions.to_device(found, there._home)
+        return found if there is self._place else functions.to_device(found, there.device)
 
     def astype(self, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Variable:
         """x in another dtype. A cast to a floating dtype is differentiable."""
@@ -108,17 +106,17 @@ class CreationFunctions(NamespaceBase):
     def empty(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Variable:
         """An array of a shape; the values are arbitrary."""
         there = self._at(device)
-        return there._new(there._xp.empty(shape, dtype=dtype, device=there._library_device))
+        return there.new(there.xp.empty(shape, dtype=dtype, device=there.library_device))
 
     def ones(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Variable:
         """An array of ones."""
         there = self._at(device)
-        return there._new(there._xp.ones(shape, dtype=dtype, device=there._library_device))
+        return there.new(there.xp.ones(shape, dtype=dtype, device=there.library_device))
 
     def zeros(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Variable:
         """An array of zeros."""
         there = self._at(device)
-        return there._new(there._xp.zeros(shape, dtype=dtype, device=there._library_device))
+        return there.new(there.xp.zeros(shape, dtype=dtype, device=there.library_device))
 
     def full(
         self, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None
@@ -126,12 +124,12 @@ class CreationFunctions(NamespaceBase):
         """An array with a single value everywhere; the value may be a 0-d Variable."""
         there = self._at(device)
         if isinstance(fill_value, ArrayMethods):
-            value = self.asarray(fill_value, dtype=dtype, device=there._home)
+            value = self.asarray(fill_value, dtype=dtype, device=there.device)
             return functions.broadcast_to(value, shape if isinstance(shape, tuple) else (shape,))
         if isinstance(fill_value, numpy.generic):
             fill_value = fill_value.item()
-        array = there._xp.full(shape, fill_value, dtype=dtype, device=there._library_device)
-        return there._new(array)
+        array = there.xp.full(shape, fill_value, dtype=dtype, device=there.library_device)
+        return there.new(array)
 
     def empty_like(self, x: Any, /, *, dtype: Any = None, device: Any = None) -> Variable:
         """An array of the shape and the dtype of x; the values are arbitrary."""
@@ -173,8 +171,8 @@ class CreationFunctions(NamespaceBase):
         start, stop, step = _number(start), _number(stop), _number(step)
         if stop is None:
             start, stop = 0, start
-        array = there._xp.arange(start, stop, step, dtype=dtype, device=there._library_device)
-        return there._new(array)
+        array = there.xp.arange(start, stop, step, dtype=dtype, device=there.library_device)
+        return there.new(array)
 
     def linspace(
         self,
@@ -192,12 +190,12 @@ class CreationFunctions(NamespaceBase):
         ``start`` and ``stop`` may be 0-d Variables; then y = start + t * (stop - start).
         """
         there, num = self._at(device), int(num)
-        options = {"device": there._library_device, "endpoint": endpoint}
+        options = {"device": there.library_device, "endpoint": endpoint}
         if not isinstance(start, ArrayMethods) and not isinstance(stop, ArrayMethods):
             ends = _number(start), _number(stop)
-            return there._new(there._xp.linspace(*ends, num, dtype=dtype, **options))
+            return there.new(there.xp.linspace(*ends, num, dtype=dtype, **options))
         kind = as_variable(start if isinstance(start, ArrayMethods) else stop).dtype
-        t = there._new(there._xp.linspace(0.0, 1.0, num, dtype=kind, **options))
+        t = there.new(there.xp.linspace(0.0, 1.0, num, dtype=kind, **options))
         return self._cast("linspace", start * (1 - t) + stop * t, dtype)
 
     def eye(
@@ -212,8 +210,8 @@ class CreationFunctions(NamespaceBase):
     ) -> Variable:
         """Ones on the diagonal ``k``, zeros elsewhere: (n_rows, n_cols)."""
         there = self._at(device)
-        where = there._library_device
-        return there._new(there._xp.eye(n_rows, n_cols, k=k, dtype=dtype, device=where))
+        where = there.library_device
+        return there.new(there.xp.eye(n_rows, n_cols, k=k, dtype=dtype, device=where))
 
     def meshgrid(self, *arrays: Any, indexing: str = "xy") -> tuple[Variable, ...]:
         """Coordinate matrices from coordinate vectors."""

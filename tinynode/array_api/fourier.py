@@ -69,16 +69,16 @@ class Fourier(NamespaceBase):
     ) -> Variable:
         """The frequencies of the terms of ``fft``: cycles per unit of ``d``."""
         there = self._at(device)
-        where = there._library_device
-        return there._new(there._xp.fft.fftfreq(n, d=d, dtype=dtype, device=where))
+        where = there.library_device
+        return there.new(there.xp.fft.fftfreq(n, d=d, dtype=dtype, device=where))
 
     def rfftfreq(
         self, n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
     ) -> Variable:
         """The frequencies of the terms of ``rfft``: cycles per unit of ``d``."""
         there = self._at(device)
-        where = there._library_device
-        return there._new(there._xp.fft.rfftfreq(n, d=d, dtype=dtype, device=where))
+        where = there.library_device
+        return there.new(there.xp.fft.rfftfreq(n, d=d, dtype=dtype, device=where))
 
     def fftshift(self, x: Any, /, *, axes: Any = None) -> Variable:
         """The term of frequency 0 in the middle."""

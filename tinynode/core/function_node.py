@@ -65,6 +65,8 @@ class FunctionNode(HookOwner):
         outputs: weak references to the output VariableNodes; None likewise.
         rank: the largest rank of the inputs.
         stack: the lines of user code that called the function, in debug mode; else None.
+        retained_input_indexes, retained_output_indexes: the positions of the retained arrays.
+        retained_input_data, retained_output_data: the arrays there, in the same order.
         lazy_grad_sum: ``config.lazy_grad_sum`` at the time of ``apply``.
         is_elementwise: True if each element of an output is computed, by one formula, from one
             element of each input after broadcasting. So all outputs have one shape.
@@ -117,10 +119,10 @@ class FunctionNode(HookOwner):
     retained_checksums: tuple[tuple[str, Array, int], ...] = ()
 
     _applied: bool = False
-    _retained_input_indexes: Indexes = ()
-    _retained_output_indexes: Indexes = ()
-    _input_data: Arrays = ()  # the arrays at the retained indexes, in their order
-    _output_data: Arrays = ()
+    retained_input_indexes: Indexes = ()
+    retained_output_indexes: Indexes = ()
+    retained_input_data: Arrays = ()
+    retained_output_data: Arrays = ()
 
     # --- apply, phase by phase ---------------------------------------------------------------
 
@@ -236,16 +238,16 @@ class FunctionNode(HookOwner):
             self.outputs = tuple([weakref.ref(y.node) for y in outputs])
         try:
             retained = []
-            for i in self._retained_input_indexes:
+            for i in self.retained_input_indexes:
                 inputs[i].data = arrays[i]
                 retained.append(arrays[i])
         except (IndexError, TypeError):
             raise messages.no_such_position(
-                self, self._retained_input_indexes, len(arrays)
+                self, self.retained_input_indexes, len(arrays)
             ) from None
-        self._input_data = tuple(retained)
-        if self._retained_output_indexes:
-            self._output_data = self._retain(outputs, results)
+        self.retained_input_data = tuple(retained)
+        if self.retained_output_indexes:
+            self.retained_output_data = self._retain(outputs, results)
         if seen_complex_dtypes:
             self._look_for_complex(variables, outputs)
         return outputs
@@ -254,12 +256,12 @@ class FunctionNode(HookOwner):
         """The arrays of the outputs to retain, which their nodes show as ``data``."""
         retained = []
         try:
-            for i in self._retained_output_indexes:
+            for i in self.retained_output_indexes:
                 outputs[i].node.data = arrays[i]
                 retained.append(arrays[i])
         except (IndexError, TypeError):
             raise messages.no_such_position(
-                self, self._retained_output_indexes, len(arrays)
+                self, self.retained_output_indexes, len(arrays)
             ) from None
         return tuple(retained)
 
@@ -358,13 +360,13 @@ class FunctionNode(HookOwner):
         """Keep the arrays of inputs for backward. Called from forward; the last call counts."""
         if type(indexes) is not tuple:
             indexes = self._checked_indexes("retain_inputs", indexes)
-        self._retained_input_indexes = indexes
+        self.retained_input_indexes = indexes
 
     def retain_outputs(self, indexes: Iterable[int]) -> None:
         """Keep the arrays of outputs for backward. Called from forward; the last call counts."""
         if type(indexes) is not tuple:
             indexes = self._checked_indexes("retain_outputs", indexes)
-        self._retained_output_indexes = indexes
+        self.retained_output_indexes = indexes
 
     def _checked_indexes(self, method: str, indexes: Any) -> Indexes:
         """The indexes to retain as a tuple."""
@@ -380,8 +382,8 @@ class FunctionNode(HookOwner):
         if self.inputs is None:
             return ()
         if thread_state.array_device is not None:
-            return self._input_data
-        pairs = zip(self._retained_input_indexes, self._input_data, strict=True)
+            return self.retained_input_data
+        pairs = zip(self.retained_input_indexes, self.retained_input_data, strict=True)
         return self.for_backward([variable_holding(self.inputs[i], x) for i, x in pairs])
 
     def get_retained_outputs(self) -> tuple[Variable, ...]:
@@ -392,9 +394,9 @@ class FunctionNode(HookOwner):
         if self.outputs is None or self.inputs is None:
             return ()
         if thread_state.array_device is not None:
-            return self._output_data
+            return self.retained_output_data
         retained: list[Any] = []
-        for i, array in zip(self._retained_output_indexes, self._output_data, strict=True):
+        for i, array in zip(self.retained_output_indexes, self.retained_output_data, strict=True):
             node = self.outputs[i]()
             if array is None:
                 retained.append(None)
@@ -426,7 +428,7 @@ class FunctionNode(HookOwner):
     @property
     def output_data(self) -> tuple[Array | None, ...]:
         """The retained output arrays, None for each output that is not retained."""
-        if self.outputs is None or not self._retained_output_indexes:
+        if self.outputs is None or not self.retained_output_indexes:
             raise messages.outputs_not_retained(self)
         return retained_arrays(self)[1]
 
@@ -438,6 +440,6 @@ class FunctionNode(HookOwner):
                 node.unchain()
         self.inputs = None
         self.outputs = None
-        self._input_data = ()
-        self._output_data = ()
+        self.retained_input_data = ()
+        self.retained_output_data = ()
         self.retained_checksums = ()

@@ -239,7 +239,7 @@ def retained_and_gradients(
 
 def retained_indexes(function: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The indexes of the inputs and of the outputs that a function retains."""
-    return function._retained_input_indexes, function._retained_output_indexes
+    return function.retained_input_indexes, function.retained_output_indexes
 
 
 def retained_arrays(
@@ -250,10 +250,14 @@ def retained_arrays(
     None stands for each input or output that the function does not retain.
     """
     in_data: list[Array | None] = [None] * len(function.inputs or ())
-    for i, array in zip(function._retained_input_indexes, function._input_data, strict=False):
+    for i, array in zip(
+        function.retained_input_indexes, function.retained_input_data, strict=False
+    ):
         in_data[i] = array
     out_data: list[Array | None] = [None] * len(function.outputs or ())
-    for i, array in zip(function._retained_output_indexes, function._output_data, strict=False):
+    for i, array in zip(
+        function.retained_output_indexes, function.retained_output_data, strict=False
+    ):
         out_data[i] = array
     return tuple(in_data), tuple(out_data)
 

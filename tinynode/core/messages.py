@@ -168,8 +168,8 @@ def _notes_about_retaining(function: Any) -> list[str]:
         f"backward uses get_retained_{what}(), forward has to name them, e.g. "
         f"self.retain_{what}((0,))."
         for what, indexes in (
-            ("inputs", function._retained_input_indexes),
-            ("outputs", function._retained_output_indexes),
+            ("inputs", function.retained_input_indexes),
+            ("outputs", function.retained_output_indexes),
         )
         if not indexes and f"get_retained_{what}" in asked
     ]
@@ -352,8 +352,8 @@ def positions_no_sequence(function: Any, method: str, indexes: Any) -> TypeError
 def no_such_position(function: Any, indexes: Any, number: int) -> IndexError:
     """The error for a position to retain that does not exist."""
     return IndexError(
-        f"{function.label}: forward called retain_inputs({function._retained_input_indexes}) "
-        f"and retain_outputs({function._retained_output_indexes}), but there is no position "
+        f"{function.label}: forward called retain_inputs({function.retained_input_indexes}) "
+        f"and retain_outputs({function.retained_output_indexes}), but there is no position "
         f"{indexes} among {number} arrays."
     )
 

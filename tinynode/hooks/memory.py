@@ -72,7 +72,7 @@ class MemoryHook(FunctionHook):
     def applied(
         self, function: FunctionNode, inputs: tuple[Variable, ...], outputs: tuple[Variable, ...]
     ) -> None:
-        kept = (*function._input_data, *function._output_data)
+        kept = (*function.retained_input_data, *function.retained_output_data)
         sizes = {id(x): number_of_bytes(x) for x in kept if x is not None}
         own = sum(size for key, size in sizes.items() if key not in self._holders)
         self.calls.append(Retained(function.label, own, sum(sizes.values()) - own))

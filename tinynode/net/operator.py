@@ -148,7 +148,9 @@ def constants_of(node: FunctionNode) -> dict[str, Any]:
 
 OF_APPLY = {
     *("inputs", "outputs", "rank", "stack", "lazy_grad_sum", "retained_checksums"),
-    *("is_complex", "is_masked"),
+    *("is_complex", "is_masked", "local_hooks_or_none"),
+    *("retained_input_indexes", "retained_output_indexes"),
+    *("retained_input_data", "retained_output_data"),
 }
 """Attributes set by ``apply`` on a FunctionNode: no constants."""
 

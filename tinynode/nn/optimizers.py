@@ -234,7 +234,7 @@ class Optimizer(RefusesKeywords):
         steps = []
         for slot in ready:
             p: Any = slot.parameter  # the program reads no value, so no hook is told
-            steps.append((p.raw, p._grad_var.raw, slot.moments, slot.count + 1))
+            steps.append((p.raw, p.grad_var.raw, slot.moments, slot.count + 1))
         if not ready:  # a group without a gradient
             return []
         device = ready[0].device
@@ -269,7 +269,7 @@ class Optimizer(RefusesKeywords):
         title = f"{type(self).__name__}.update"
         ready = []
         for slot in self._slots:
-            gradient = slot.parameter._grad_var
+            gradient = slot.parameter.grad_var
             if gradient is not None:
                 slot.check(title, "gradient", gradient.raw)
                 slot.prepare(title)

@@ -390,8 +390,8 @@ class LibraryOfVariables(LibraryOfArrays):
         """The outputs of an elementwise function of whole batches, as Variables of the net."""
         whole = copy.copy(node)
         outputs = whole.apply(arrays)
-        node.retain_inputs(whole._retained_input_indexes)
-        node.retain_outputs(whole._retained_output_indexes)
+        node.retain_inputs(whole.retained_input_indexes)
+        node.retain_outputs(whole.retained_output_indexes)
         return outputs
 
     def with_gradient_of(
@@ -406,8 +406,8 @@ class LibraryOfVariables(LibraryOfArrays):
         """The outputs of a FunctionNode for all examples, as Variables of the net."""
         prototype = copy.copy(node)
         outputs = AllExamples(prototype, self.device).apply(arrays)
-        node.retain_inputs(prototype._retained_input_indexes)
-        node.retain_outputs(prototype._retained_output_indexes)
+        node.retain_inputs(prototype.retained_input_indexes)
+        node.retain_outputs(prototype.retained_output_indexes)
         return outputs
 
 
@@ -443,8 +443,8 @@ class AllExamples(FunctionNode):
         arrays = tuple([backend.wrap(x) for x in inputs])
         node = copy.copy(self.prototype)
         outputs = run_forward(node, arrays, batch, batch)
-        self.prototype.retain_inputs(node._retained_input_indexes)
-        self.prototype.retain_outputs(node._retained_output_indexes)
+        self.prototype.retain_inputs(node.retained_input_indexes)
+        self.prototype.retain_outputs(node.retained_output_indexes)
         return tuple([y.raw for y in outputs])
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Any) -> Any:
@@ -514,7 +514,7 @@ class GradientOf(OtherGradient):
 
 def gradient_of(node: FunctionNode, count: int) -> GradientOf:
     """The operator with the backward of a FunctionNode with ``count`` inputs, after forward."""
-    retained = node._retained_input_indexes, node._retained_output_indexes
+    retained = node.retained_input_indexes, node.retained_output_indexes
     constants = tuple(constants_of(node).items())
     return GradientOf(type_name(type(node)), constants, retained, count)
 
