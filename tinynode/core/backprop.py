@@ -89,7 +89,7 @@ class Sweep:
         table = self.table
         targets = tuple(indexes)
         hooks: Sequence[Any] = ()
-        if self.hooks or self.debug or function._local_hooks:
+        if self.hooks or self.debug or function.local_hooks_or_none:
             hooks = active_hooks(function)
             thread_state.array_device = None  # the functions that hooks call get Variables
         for hook in hooks:
@@ -153,7 +153,7 @@ def _run_and_write(table: GradientTable) -> None:
                 found[node] = gx
         written: list[tuple[Variable, Variable]] = []
         for node, gx in found.items():
-            variable = node._variable() if node._variable else None
+            variable = node.variable_reference() if node.variable_reference else None
             if variable is None:
                 continue  # dropped by the user
             if node._creator_node is None and variable._grad_var is not None:

@@ -292,7 +292,7 @@ def wrap_inputs(function: Any, inputs: Sequence[Any]) -> tuple[Variable, ...]:
 
 def variable_holding(node: VariableNode, array: Array) -> Variable:
     """The user's Variable if alive and still with the same array, else a new Variable."""
-    variable = None if node._variable is None else node._variable()
+    variable = node.get_variable_or_none()
     if variable is not None and variable.raw is array:
         return variable
     return variable_on_node(node, array)

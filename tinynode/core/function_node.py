@@ -163,7 +163,7 @@ class FunctionNode(HookOwner):
             self.check_types(arrays)
         # run forward, with hooks between their events
         settings = config if config.__dict__ else Configuration  # global values are read quicker
-        is_watched = thread_state.hooks or self._local_hooks or settings.debug
+        is_watched = thread_state.hooks or self.local_hooks_or_none or settings.debug
         hooks = active_hooks(self) if is_watched else ()
         output_device = self.output_device or device
         if hooks:

@@ -217,7 +217,7 @@ def thread_hooks() -> list[FunctionHook]:
 
 def active_hooks(function: HookOwner) -> list[FunctionHook]:
     """The hooks of a function: of debug mode, of the thread, then of the function."""
-    hooks = {**thread_state.hooks, **(function._local_hooks or {})}
+    hooks = {**thread_state.hooks, **(function.local_hooks_or_none or {})}
     return [*(debug_hooks if config.debug else ()), *hooks.values()]
 
 
@@ -284,7 +284,7 @@ def is_recording_net() -> bool:
 class HookOwner:
     """Base class of FunctionNode: the registration of hooks for a single function."""
 
-    _local_hooks: dict[str, FunctionHook] | None = None
+    local_hooks_or_none: dict[str, FunctionHook] | None = None
 
     @property
     def label(self) -> str:
@@ -299,9 +299,9 @@ class HookOwner:
     @property
     def local_function_hooks(self) -> dict[str, FunctionHook]:
         """The hooks of this function, by name, in the order of registration."""
-        if self._local_hooks is None:
-            self._local_hooks = {}
-        return self._local_hooks
+        if self.local_hooks_or_none is None:
+            self.local_hooks_or_none = {}
+        return self.local_hooks_or_none
 
     def add_hook(self, hook: FunctionHook, name: str | None = None) -> None:
         """Register a hook for this function only; ``name`` defaults to the hook's.

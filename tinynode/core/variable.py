@@ -358,7 +358,7 @@ def wrap_array(
         node.data = None
         node.rank = creator.rank + 1
         node._creator_node = creator
-        node._variable = weakref.ref(variable)
+        node.variable_reference = weakref.ref(variable)
         variable._node = node
     return variable
 

@@ -35,7 +35,16 @@ class VariableNode:
     """
 
     __slots__ = (
-        *("__weakref__", "_creator_node", "_variable", "data", "device", "dtype", "name", "rank"),
+        *(
+            "__weakref__",
+            "_creator_node",
+            "variable_reference",
+            "data",
+            "device",
+            "dtype",
+            "name",
+            "rank",
+        ),
         *("requires_grad", "shape"),
     )
 
@@ -49,7 +58,7 @@ class VariableNode:
         self.data: Array = None
         self._creator_node: Any = None
         self.rank = 0
-        self._variable: weakref.ref[Variable] | None = weakref.ref(variable)
+        self.variable_reference: weakref.ref[Variable] | None = weakref.ref(variable)
 
     def __repr__(self) -> str:
         return f"<VariableNode {printable(self.name or '')}({self.label}) rank {self.rank}>"
@@ -97,11 +106,11 @@ class VariableNode:
 
     def get_variable_or_none(self) -> Variable | None:
         """The user's Variable if alive, else None."""
-        return None if self._variable is None else self._variable()
+        return None if self.variable_reference is None else self.variable_reference()
 
     def set_variable(self, variable: Variable | None) -> None:
         """Set the Variable of this node, or None."""
-        self._variable = None if variable is None else weakref.ref(variable)
+        self.variable_reference = None if variable is None else weakref.ref(variable)
 
     def get_variable(self) -> Variable:
         """The user's Variable if alive, else a new one on this node, with a retained array."""
