@@ -20,51 +20,12 @@ from typing import Any
 
 import pytest
 from child_process import running
+from film_server import SCRIPT, FakeRunner, is_alive, serving, wait_until
 
 from tinynode.commands import main
 from tinynode.commands.step_server import MOST_BYTES, FilmServer, Outcome, Runner
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = """\
-import numpy as np
-import tinynode as tn
-
-x = tn.Variable(np.array([1.0, 2.0]), name="x")
-y = tn.functions.sum(x * x)
-y.backward()
-print("y is", y.array)
-"""
-
-
-class FakeRunner(Runner):
-    """Notes the texts, and runs nothing."""
-
-    def __init__(self) -> None:
-        super().__init__("script.py", [], quiz=False, limit=1.0)
-        self.texts: list[str] = []
-        self.stopped = 0
-
-    def run(self, text: str) -> Outcome | None:
-        self.texts.append(text)
-        if text == "busy":
-            return None
-        return Outcome(b"new page", "printed", "It failed." if "bad" in text else "")
-
-    def stop(self) -> None:
-        self.stopped += 1
-
-
-@contextlib.contextmanager
-def serving(runner: Runner) -> Iterator[FilmServer]:
-    server = FilmServer(runner, b"old page")
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.close()
 
 
 @pytest.fixture
@@ -289,24 +250,6 @@ def test_a_stop_ends_a_run_and_its_children(script: Path) -> None:
     thread.join(20)
     assert found[0] is not None and found[0].error == "The program was stopped."
     wait_until(lambda: not is_alive(int(Path("pids").read_text())))
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; a dead one may wait for its parent."""
-    try:
-        os.kill(pid, 0)
-        stat = Path(f"/proc/{pid}/stat")
-        return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
-    except (ProcessLookupError, FileNotFoundError):
-        return False
-
-
-def wait_until(is_true: Any) -> None:
-    for _ in range(2000):
-        if is_true():
-            return
-        time.sleep(0.01)
-    pytest.fail("what was waited for did not happen")
 
 
 # --- the command ---------------------------------------------------------------------------------

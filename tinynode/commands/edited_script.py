@@ -2,14 +2,17 @@
 
 Requirement: each run starts in a fresh process, and ends with the process that asked for the run.
 So this module is a program. The first line of its standard input is a job in JSON: "script",
-"arguments", "text", "quiz" and "page", the path of the page. When the standard input ends, the
-process ends, since the parent process is gone.
+"arguments", "text", "quiz", "page", the path of the page, and "folder", the folder with all files
+of the parent process. When the standard input ends, the parent process is gone. Then the folder
+is removed, and the process ends with all processes of its group.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -21,9 +24,10 @@ from tinynode.show.page.document import page
 
 def main() -> int:
     """Film the script of the job; returns 1 if the script failed."""
-    requests, sys.stdin = sys.stdin, open(os.devnull, encoding="utf-8")  # noqa: SIM115
+    requests = _requests()
     job = json.loads(requests.readline())
-    threading.Thread(target=_end_with_parent, args=(requests,), daemon=True).start()
+    arguments = (requests, job["folder"])
+    threading.Thread(target=_end_with_parent, args=arguments, daemon=True).start()
     target = Path(job["page"])
     film, status = film_of_script(job["script"], job["arguments"], job["text"])
     if len(film):
@@ -34,8 +38,20 @@ def main() -> int:
     return status
 
 
-def _end_with_parent(requests: IO[str]) -> None:
+def _requests() -> IO[str]:
+    """The pipe from the parent; the script and its children get an empty standard input."""
+    requests = os.fdopen(os.dup(0), encoding="utf-8")
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    return requests
+
+
+def _end_with_parent(requests: IO[str], folder: str) -> None:
     requests.read()
+    shutil.rmtree(folder, ignore_errors=True)
+    if sys.platform != "win32" and os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
     os._exit(1)
 
 

@@ -11,7 +11,6 @@ import importlib
 import linecache
 import os
 import sys
-import threading
 import tokenize
 import traceback
 import types
@@ -99,9 +98,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _serve(options: argparse.Namespace, script: str, arguments: list[str]) -> int:
-    """Serve the page until Ctrl-C."""
+    """Serve the page until a signal, such as Ctrl-C."""
     # here, since other commands need no server
-    from tinynode.commands.step_server import FilmServer, Runner
+    from tinynode.commands.step_server import private_folder
 
     if options.output:
         raise CommandError("--serve writes no file: leave out --output.")
@@ -110,7 +109,18 @@ def _serve(options: argparse.Namespace, script: str, arguments: list[str]) -> in
             text = file.read()
     except (SyntaxError, UnicodeDecodeError) as error:
         raise CommandError(f"{script} is no text in its encoding: {error}") from None
-    runner = Runner(script, arguments, quiz=options.quiz, limit=options.limit)
+    with private_folder() as folder:
+        return _serve_text(options, script, arguments, text, folder)
+
+
+def _serve_text(
+    options: argparse.Namespace, script: str, arguments: list[str], text: str, folder: Path
+) -> int:
+    """Serve the page of a text of the program."""
+    # here, since other commands need no server
+    from tinynode.commands.step_server import FilmServer, Runner
+
+    runner = Runner(script, arguments, quiz=options.quiz, limit=options.limit, folder=folder)
     try:
         outcome = runner.run(text)
     finally:
@@ -124,8 +134,7 @@ def _serve(options: argparse.Namespace, script: str, arguments: list[str]) -> in
     try:
         print(f"The page is at {server.address}; Ctrl-C ends the server.", flush=True)
         if not options.no_open:
-            # some browsers run until they are closed
-            threading.Thread(target=webbrowser.open, args=(server.address,), daemon=True).start()
+            server.open_browser(folder)
         server.serve_forever()
     finally:
         server.close()

@@ -2,34 +2,57 @@
 
 Requirement: an edit needs no file and no installation, and no other site can run programs here.
 
-The server listens at 127.0.0.1, and the address has a random token. Each request must name this
-host, against DNS rebinding. A request for a run must come from the page's own origin.
+The server listens at 127.0.0.1, and the address has a random token. Other users can read command
+lines, so the browser gets the path of a private file that leads to the address. Each request must
+name this host, against DNS rebinding. A request for a run must come from the page's own origin.
+The number of connections is limited, and so are the time and the bytes of a request.
 
 A program runs in a fresh child process with a time limit, and the server ends the child. The
-script's file never changes.
+script's file never changes. A private folder has all files of the server. The folder goes when the
+command ends, after a signal too. After SIGKILL, a running program removes the folder.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hmac
+import html
+import io
 import json
 import os
 import secrets
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
+import webbrowser
+from collections.abc import Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any
 
 HOST = "127.0.0.1"
 
 MOST_BYTES = 1_000_000
 """The largest request, in bytes."""
+
+MOST_HEAD = 32_768
+"""The most bytes of a request before its content."""
+
+MOST_CONNECTIONS = 16
+"""The server closes further connections at once."""
+
+REQUEST_SECONDS = 10.0
+"""The time for a whole request to arrive, and for a whole answer to leave."""
+
+CLOSE_SECONDS = 10.0
+"""The longest wait for a killed program."""
 
 MOST_OUTPUT = 20_000
 """The server keeps at most so many bytes of a program's output, from the end."""
@@ -67,11 +90,21 @@ class Runner:
         arguments: the script's arguments.
         quiz: True if the page asks automatic questions.
         limit: seconds after which a run is ended.
+        folder: a private folder for the files of runs. None means a new one for each run.
     """
 
-    def __init__(self, script: str, arguments: list[str], *, quiz: bool, limit: float) -> None:
+    def __init__(
+        self,
+        script: str,
+        arguments: list[str],
+        *,
+        quiz: bool,
+        limit: float,
+        folder: Path | None = None,
+    ) -> None:
         self.job = {"script": script, "arguments": arguments, "quiz": quiz}
         self.limit = limit
+        self.folder = folder
         self._busy = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._is_stopped = False
@@ -81,7 +114,7 @@ class Runner:
         if not self._busy.acquire(blocking=False):
             return None
         try:
-            with tempfile.TemporaryDirectory() as folder:
+            with tempfile.TemporaryDirectory(dir=self.folder) as folder:
                 return self._run(text, Path(folder, "film.html"))
         finally:
             self._process = None
@@ -89,7 +122,8 @@ class Runner:
 
     def _run(self, text: str, page: Path) -> Outcome:
         self._is_stopped = False
-        job = json.dumps({**self.job, "text": text, "page": str(page)})
+        folder = self.folder or page.parent
+        job = json.dumps({**self.job, "text": text, "page": str(page), "folder": str(folder)})
         with subprocess.Popen(
             [sys.executable, "-m", "tinynode.commands.edited_script"],
             stdin=subprocess.PIPE,
@@ -137,6 +171,12 @@ class Runner:
             self._is_stopped = True
             _kill(process)
 
+    def close(self) -> None:
+        """End a running program, wait until its files are gone, and start no other program."""
+        end = time.monotonic() + CLOSE_SECONDS
+        while not self._busy.acquire(timeout=0.1) and time.monotonic() < end:
+            self.stop()
+
 
 def _read(pipe: IO[bytes], kept: bytearray) -> None:
     """Read a pipe to the end, and keep the last bytes."""
@@ -154,15 +194,51 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
+_ENDING = [signal.SIGINT, signal.SIGTERM]
+"""The signals that end the command."""
+if sys.platform != "win32":
+    _ENDING.append(signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def private_folder() -> Iterator[Path]:
+    """A folder for this user alone; it goes at the end of the block, after a signal too."""
+    folder = tempfile.mkdtemp(prefix="tinynode-")
+    heard = [one for one in _ENDING if signal.getsignal(one) is not signal.SIG_IGN]
+    before = {one: signal.signal(one, _end_by_signal) for one in heard}
+    try:
+        yield Path(folder)
+    finally:
+        _ignore_signals()
+        shutil.rmtree(folder, ignore_errors=True)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end_by_signal(number: int, frame: FrameType | None) -> None:
+    """Leave the block by an exception; a second signal does not interrupt the way out."""
+    _ignore_signals()
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise SystemExit(128 + number)
+
+
+def _ignore_signals() -> None:
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_IGN)
+
+
 class FilmServer(ThreadingHTTPServer):
     """The server of a film.
 
     Attributes:
         page: the page of the last run with a film.
         token: the secret part of the address.
+        leading_page: the private file that leads a browser to the address, until the first visit.
     """
 
     daemon_threads = True
+    request_queue_size = 4 * MOST_CONNECTIONS  # the loop accepts all, and closes most
 
     def __init__(self, runner: Runner, page: bytes) -> None:
         super().__init__((HOST, 0), _Handler)
@@ -171,22 +247,100 @@ class FilmServer(ThreadingHTTPServer):
         self.token = secrets.token_urlsafe(24)
         self.host = f"{HOST}:{self.server_port}"
         self.address = f"http://{self.host}/{self.token}/"
+        self.leading_page: Path | None = None
+        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
+
+    def open_browser(self, folder: Path) -> None:
+        """Open the page by a private file in ``folder``: command lines have no token."""
+        path = folder / "open.html"
+        with open(path, "x", encoding="utf-8", opener=_open_private) as file:
+            file.write(LEADING_PAGE.format(html.escape(self.address)))
+        self.leading_page = path
+        # some browsers run until they are closed
+        threading.Thread(target=webbrowser.open, args=(path.as_uri(),), daemon=True).start()
+
+    def visited(self) -> None:
+        """Remove the file that has led a browser here."""
+        if self.leading_page is not None:
+            self.leading_page.unlink(missing_ok=True)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread, or close a connection above the limit."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer, then make room for another connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing about a connection that the other side has broken."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
     def close(self) -> None:
         """End a running program, and the server."""
-        self.runner.stop()
+        self.runner.close()
         self.server_close()
+
+
+LEADING_PAGE = """\
+<!DOCTYPE html>
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={0}">
+<title>The film opens</title>
+<p><a href="{0}">Open the film</a></p>
+"""
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+class _LimitedRequest(io.RawIOBase):
+    """The bytes of a request. They end at the largest size, and after the time limit."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.end = time.monotonic() + REQUEST_SECONDS
+        self.left = MOST_HEAD + MOST_BYTES
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read what has arrived; TimeoutError after the time for the whole request."""
+        seconds = self.end - time.monotonic()
+        if seconds <= 0:
+            raise TimeoutError
+        self.connection.settimeout(seconds)
+        count = self.connection.recv_into(memoryview(buffer)[: self.left])
+        self.left -= count
+        return count
 
 
 class _Handler(BaseHTTPRequestHandler):
     """Answers GET for the page, POST ``run`` and POST ``stop``."""
 
     server: FilmServer
-    timeout = 10
+
+    def setup(self) -> None:
+        """Limit the time and the size of the request."""
+        super().setup()
+        self.rfile.close()  # it has no limits
+        self.rfile = io.BufferedReader(_LimitedRequest(self.connection))
 
     def do_GET(self) -> None:
         """The page."""
         if self._is_allowed("GET", ("",)):
+            self.server.visited()
             self._send(200, "text/html; charset=utf-8", self.server.page)
 
     def do_POST(self) -> None:
@@ -256,6 +410,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, "application/json", json.dumps(content).encode())
 
     def _send(self, status: int, kind: str, content: bytes) -> None:
+        self.connection.settimeout(REQUEST_SECONDS)  # of the whole answer
         with contextlib.suppress(ConnectionError):  # the reader has closed the page
             self.send_response(status)
             for name, value in HEADERS.items():
