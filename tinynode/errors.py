@@ -40,6 +40,9 @@ from typing import Any
 
 from tinynode.habits.keywords import keyword_cure
 
+LONGEST_NAME = 200
+"""Pictures and tables keep so many letters of a name or a title."""
+
 
 class TinynodeError(Exception):
     """Base of tinynode's exceptions. A value out of range may also raise a plain ValueError."""
@@ -204,6 +207,12 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def short_name(name: str | None) -> str:
+    """A name or a title for a picture or a table, cut if too long; empty for None."""
+    name = name or ""
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 def number_text(number: Any, digits: int = 4) -> str:

@@ -10,7 +10,7 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tinynode.errors import printable
+from tinynode.errors import printable, short_name
 from tinynode.hooks.memory import SIZE_OF_UNIT, in_unit
 from tinynode.hooks.table import fitting_unit, format_table
 
@@ -44,7 +44,7 @@ class LayerSummary:
     @property
     def title(self) -> str:
         """The name, for people."""
-        return printable(self.name) or "(model)"
+        return printable(short_name(self.name)) or "(model)"
 
 
 @dataclass
@@ -104,7 +104,8 @@ class Summary:
         head = ["layer", "class", "output", "parameters", "trainable", "kept", "multiply-adds"]
         rows = []
         for row in self.rows:
-            kind = row.kind if row.calls < 2 else f"{row.kind}, {row.calls} calls"
+            kind = short_name(row.kind)
+            kind = kind if row.calls < 2 else f"{kind}, {row.calls} calls"
             output = ", ".join(map(str, row.outputs)) if row.calls else "not called"
             rows.append([row.title, kind, output, *_numbers(row, unit)])
         return [head, *rows, ["total", "", "", *_numbers(self, unit)]]

@@ -21,6 +21,9 @@ MONO = 0.61
 LONGEST_TEXT = 40
 """Pictures cut a text of more letters."""
 
+LONGEST_NOTE = 2000
+"""Films keep so many letters of an error, and of a line of a program."""
+
 
 def text_columns(text: str) -> int:
     """The number of columns of a text in a monospace font; a wide character takes two."""

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tinynode.errors import short_name
 from tinynode.show.films import text as film_text
 from tinynode.show.films.iterations import Segment, segments_of, values_of
 from tinynode.show.films.names import SourceNames
@@ -24,7 +25,7 @@ from tinynode.show.graphs.grouping import spread_groups
 from tinynode.show.graphs.layout import layout
 from tinynode.show.graphs.repeats import with_repeats
 from tinynode.show.page.classes import describe_class
-from tinynode.show.texts import NUMBER_WIDTH
+from tinynode.show.texts import LONGEST_NOTE, NUMBER_WIDTH, cut
 
 MOST_NUMBERS = 6
 """A box shows the numbers of an array of at most so many elements; else a heat map."""
@@ -73,7 +74,7 @@ def film_data(film: Recording) -> dict[str, Any]:
         drawn.append(_drawn(film, picture, values, files))
     data: dict[str, Any] = {
         "version": 2,
-        "title": film.title or "Forward and backward, step by step",
+        "title": short_name(film.title) or "Forward and backward, step by step",
         "note": _note(film, segments),
         # read at call time, since tinynode imports this module
         "tinynode": vars(sys.modules["tinynode"])["__version__"],
@@ -93,9 +94,11 @@ def _note(film: Recording, segments: list[Segment]) -> str | None:
     """The film's note, and a note on segments with too many steps for a picture."""
     missing = sum(segment.missing for segment in segments)
     if not missing:
-        return film.note
+        return film.note and cut(film.note, LONGEST_NOTE)
     note = f"Cut: a picture holds {MAX_PICTURE} steps, and {missing} more are left out."
-    return note if film.note is None else f"{film.note.removesuffix('.')}. {note}"
+    if film.note is None:
+        return note
+    return f"{cut(film.note, LONGEST_NOTE).removesuffix('.')}. {note}"
 
 
 def _pictures(segments: list[Segment]) -> list[Picture]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tinynode.errors import short_name
 from tinynode.show.films.sources import Place
 from tinynode.show.films.values import Values
 from tinynode.show.films.watched import Watched
@@ -98,7 +99,7 @@ class Recording:
         """A new node for a variable."""
         number = self._variables
         self._variables += 1
-        node = FilmNode(f"v{number}", name or "", facts, rank, phase, len(self.steps))
+        node = FilmNode(f"v{number}", short_name(name), facts, rank, phase, len(self.steps))
         node.is_named = bool(name)
         self.nodes.append(node)
         return node
@@ -109,7 +110,7 @@ class Recording:
         """A new node for a function application."""
         number = len(self.nodes) - self._variables
         born = len(self.steps)
-        node = FilmNode(f"f{number}", label, (), rank, phase, born, places)
+        node = FilmNode(f"f{number}", short_name(label), (), rank, phase, born, places)
         self.nodes.append(node)
         return node
 
@@ -138,8 +139,9 @@ class Recording:
 
     def class_key(self, cls: type) -> str:
         """The key of a class in the film."""
-        key, number = cls.__name__, 1
+        name = short_name(cls.__name__)
+        key, number = name, 1
         while self.classes.setdefault(key, cls) is not cls:
             number += 1
-            key = f"{cls.__name__} {number}"
+            key = f"{name} {number}"
         return key

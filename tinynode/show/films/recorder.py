@@ -26,7 +26,7 @@ from tinynode.core.hooks import FunctionHook, retained_arrays, retained_indexes
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Arrays
-from tinynode.errors import NonFiniteError, describe
+from tinynode.errors import NonFiniteError, describe, short_name
 from tinynode.hooks.origins import OriginFinder
 from tinynode.learn import filmed_engine
 from tinynode.nn.module import Module
@@ -34,6 +34,7 @@ from tinynode.show.films.film import Film
 from tinynode.show.films.graph import FilmGraph
 from tinynode.show.films.nodes import MAX_PICTURE, FilmNode
 from tinynode.show.films.sources import Place
+from tinynode.show.texts import LONGEST_NOTE, cut
 
 MAX_STEPS = 30_000
 """The most steps of a film."""
@@ -183,7 +184,7 @@ class FilmRecorder(FunctionHook):
     def _note_ran(self, function: FunctionNode) -> None:
         ran = self._sweeps[-1].step.get("ran")
         if ran is not None and len(ran) < SHOWN:
-            ran.append(function.label)
+            ran.append(short_name(function.label))
 
     def _add_application(
         self,
@@ -323,7 +324,8 @@ class FilmRecorder(FunctionHook):
         if self._has_room():
             step = self._step("end", state.places)
             step["table"]["removed"] = list(state.table)
-            step["error"] = None if error is None else f"{type(error).__name__}: {error}"
+            told = "" if error is None else f"{type(error).__name__}: {error}"
+            step["error"] = cut(told, LONGEST_NOTE) or None
             for node, gradient in sweep.results.items():
                 self._add_result(step, state, node, gradient)
             self._add(step)

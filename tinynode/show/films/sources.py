@@ -19,6 +19,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from tinynode.devices import backend_names
+from tinynode.show.texts import LONGEST_NOTE, cut
 
 SourceLocation = tuple[str, int]
 """A file, and the number of a line."""
@@ -94,7 +95,8 @@ class Files:
         for file, line in locations:
             wanted.setdefault(file, set()).add(line)
         for file, numbers in wanted.items():
-            lines = [line.rstrip("\r\n") for line in linecache.getlines(file)]
+            texts = linecache.getlines(file)
+            lines = [cut(line.rstrip("\r\n"), LONGEST_NOTE) for line in texts]
             for first, last in _windows(sorted(numbers), len(lines)):
                 key = str(len(self.data))
                 shown = lines[first - 1 : last]

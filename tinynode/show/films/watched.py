@@ -18,6 +18,7 @@ from typing import Any
 import numpy
 
 from tinynode.configuration import config
+from tinynode.errors import short_name
 
 GRID = 40
 """The rows and the columns of the grid of a decision border."""
@@ -100,6 +101,7 @@ class Watched:
             ValueError: the inputs are no points and no images, or differ in shape from those of
                 an earlier call.
         """
+        name = short_name(name)
         known = self.subjects.get(name)
         if known is None:
             known = _new_subject(len(self.subjects), name, host, labels)

@@ -12,6 +12,7 @@ from typing import Any
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
+from tinynode.errors import short_name
 from tinynode.nn.parameter import Buffer, Parameter
 from tinynode.show.films.names import SourceNames
 from tinynode.show.films.sources import script_names, user_frame, user_places
@@ -69,7 +70,7 @@ class EagerPicture:
 
     def _add_function(self, function: FunctionNode, phase: str) -> None:
         inputs = [self._variable(n, self._phase_of(n)) for n in function.inputs or ()]
-        box = DiagramNode(f"f{len(self.nodes)}", "function", function.label)
+        box = DiagramNode(f"f{len(self.nodes)}", "function", short_name(function.label))
         box.rank, box.phase = function.rank, phase
         self._mark(box, function)
         self.nodes.append(box)
@@ -97,7 +98,7 @@ class EagerPicture:
         if node in self._drawn:
             return self._drawn[node]
         variable = node.get_variable_or_none()
-        name = self._names.get(id(variable), "") or node.name or ""
+        name = short_name(self._names.get(id(variable), "") or node.name)
         label = f"{name}.node" if name else self._gradient_labels.get(id(variable), "")
         box = DiagramNode(f"v{len(self.nodes)}", "variable", label, (), node.rank, phase)
         box.facts, box.marks = self._facts(node, variable)
@@ -188,5 +189,5 @@ def _gradients_in(
         variable = node.get_variable_or_none()
         if variable is not None and variable.grad_var is not None:
             name = names.get(id(variable), node.name)
-            found[id(variable.grad_var)] = f"{name}.grad" if name else ""
+            found[id(variable.grad_var)] = f"{short_name(name)}.grad" if name else ""
     return found

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from tinynode.core.variable import Variable
-from tinynode.errors import describe
+from tinynode.errors import describe, short_name
 from tinynode.net import CompiledFunction, NetOp, Operator, Scope, Trace
 from tinynode.nn.module import Module
 from tinynode.show.graphs.diagram import Diagram
@@ -94,7 +94,7 @@ def graph(
     picture.name(nodes)
     if title is None:
         title = picture.title(nodes)
-    return Diagram(title, nodes, edges, notes, direction)
+    return Diagram(short_name(title), nodes, edges, notes, direction)
 
 
 def _check(roots: Sequence[Any], gradients: Sequence[Any], limit: Any, direction: Any) -> None:

@@ -26,7 +26,7 @@ from operator import attrgetter
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
-from tinynode.errors import describe
+from tinynode.errors import describe, short_name
 from tinynode.show.graphs.diagram_data import DiagramData, DiagramNode
 from tinynode.show.texts import one_line
 
@@ -100,7 +100,7 @@ class _Names:
 
     def of(self, node: VariableNode) -> str:
         if node not in self.by_node:
-            name = f"{node.name}.node" if node.name else ""
+            name = f"{short_name(node.name)}.node" if node.name else ""
             if not name or name in self._taken:
                 self._number += 1
                 name = f"{name}#{self._number}"
@@ -116,7 +116,7 @@ def _relation(function: FunctionNode, names: _Names) -> tuple[list[str], str, li
     for reference in function.outputs or ():
         node = reference()
         outputs.append("(gone)" if node is None else names.of(node))
-    return inputs, function.label, outputs
+    return inputs, short_name(function.label), outputs
 
 
 def _facts(node: VariableNode) -> list[str]:
