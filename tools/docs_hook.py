@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "docs"
 sys.path.insert(0, str(ROOT))  # the command mkdocs does not search the current folder
 
-from tools import docs_math, function_pages, habit_tables, source_pages  # noqa: E402
+from tools import docs_math, function_pages, habit_tables, page_policy, source_pages  # noqa: E402
 
 
 @event_priority(100)  # before the plugin that redirects to these files
@@ -54,3 +54,8 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
                 entry.children = []
         return function_pages.without_classes_in_search(html)
     return html
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Give the page its Content-Security-Policy."""
+    return page_policy.with_policy(output)

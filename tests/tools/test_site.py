@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from course_site import served, wait_for
 
 from tools import docs_pages
 
@@ -49,33 +45,14 @@ def build(folder: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """A static server without a log."""
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Print nothing."""
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """The address of a static server for the folder."""
-    handler = functools.partial(Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
-
-
 def first_result(page: Any, words: str) -> str:
     """The address of the first entry of the first page that the search finds."""
     box = page.locator("[data-md-component=search-query]")
     box.fill("")
-    page.wait_for_function("!document.querySelector('.md-search-result__item')")
+    wait_for(page, "!document.querySelector('.md-search-result__item')")
     box.press_sequentially(words)
     meta = ".md-search-result__meta"
-    page.wait_for_function(f"/[1-9]/.test(document.querySelector('{meta}').textContent)")
+    wait_for(page, f"/[1-9]/.test(document.querySelector('{meta}').textContent)")
     page.wait_for_timeout(500)  # the results of the last letter
     link = page.locator(".md-search-result__item").first.locator("a").nth(1)
     return str(link.evaluate("a => new URL(a.href).pathname + new URL(a.href).hash"))

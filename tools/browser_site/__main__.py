@@ -26,6 +26,7 @@ from tinynode_course.page_session import first_files
 from tinynode_course.sources import Step
 from tools.browser_site import packages
 from tools.browser_site.packages import ROOT, BuildError
+from tools.page_policy import with_policy
 
 PAGE_FILES = Path(__file__).resolve().parent / "page_files"
 CACHE = ROOT / ".cache" / "browser"
@@ -93,7 +94,8 @@ def add_tags(page: Path, folder: str, step: str) -> None:
         f'<script type="module" src="{folder}/{script}"></script>'
     )
     if tags not in text:
-        page.write_text(text.replace("</head>", f"{tags}</head>", 1), encoding="utf-8")
+        text = text.replace("</head>", f"{tags}</head>", 1)
+    page.write_text(with_policy(text, runs_python=True), encoding="utf-8")
 
 
 def facts(step: Step) -> dict[str, Any]:
@@ -133,7 +135,7 @@ def write_notices(folder: Path) -> None:
     text = path.read_text(encoding="utf-8")
     for word, value in words.items():
         text = text.replace(f"{{{word}}}", html.escape(value))
-    path.write_text(text, encoding="utf-8")
+    path.write_text(with_policy(text, runs_python=True), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -55,14 +55,19 @@ def page(data: dict[str, Any]) -> str:
         ValueError: the film has a number without a form in JSON (nan, infinity).
     """
     style = "\n".join(_part(name) for name in STYLE)
-    script = "\n".join(_part(name) for name in SCRIPT)
+    code = script()
     return Template(_part("template.html")).substitute(
         title=html.escape(str(data["title"])),
-        policy=_policy(style, script, is_served="program" in data),
+        policy=_policy(style, code, is_served="program" in data),
         style=style,
-        script=script,
+        script=code,
         data=_json_for_html(packed(data)),
     )
+
+
+def script() -> str:
+    """The script of every film's page."""
+    return "\n".join(_part(name) for name in SCRIPT)
 
 
 def packed(data: dict[str, Any]) -> dict[str, Any]:

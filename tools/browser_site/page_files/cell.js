@@ -2,6 +2,7 @@
 
 import { Editor } from "./editor.js";
 import { button, element, picture, textBlock } from "./elements.js";
+import { frameOf } from "./frames.js";
 
 export class Cell {
   // block is the page's code, followed by the output of the site's own run
@@ -97,11 +98,7 @@ export class Cell {
     this.ran = true;
     if (shown) this.print(shown);
     if (svg) this.output.append(picture(svg));
-    if (html) {
-      const frame = element("div", { class: "output" });
-      frame.innerHTML = html; // the value's own picture, as in a notebook
-      this.output.append(frame);
-    }
+    if (html) this.output.append(element("div", { class: "output" }, frameOf(html)));
   }
 
   fail(text) {

@@ -4,6 +4,7 @@ import { Bar } from "./bar.js";
 import { Cell } from "./cell.js";
 import { button, element, textBlock } from "./elements.js";
 import { Exercise } from "./exercise.js";
+import { filmFrame } from "./frames.js";
 import { Python, Stopped } from "./python.js";
 import { progressPanel } from "./progress.js";
 import { Store } from "./store.js";
@@ -149,9 +150,7 @@ class Page {
     const title = element("h2", {}, "Film of my program");
     this.filmPlace.replaceChildren(element("div", { class: "tn-film-bar" }, title, close));
     if (film) {
-      const frame = element("iframe", { title: "Film of my program", class: "film" });
-      frame.srcdoc = film;
-      this.filmPlace.append(frame);
+      this.filmPlace.append(filmFrame(film, "Film of my program"));
     } else {
       const words = "The cells run no function of tinynode or mynode: there are no steps to show.";
       this.filmPlace.append(element("p", {}, words), ...(text ? [textBlock(text)] : []));

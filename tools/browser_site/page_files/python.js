@@ -36,10 +36,10 @@ export class Python {
   async begin() {
     this.files ??= await this.download();
     this.told({ state: "starting" });
-    this.worker = new Worker(new URL("worker.js", this.place));
+    this.worker = new Worker(workerUnderPolicy(new URL("worker.js", this.place)));
     this.worker.onmessage = ({ data }) => this.hear(data);
     this.worker.onerror = (event) => this.hear({ event: "crash", text: event.message });
-    await this.send({ interpreter: this.files });
+    await this.send({ interpreter: this.files, place: new URL("python/", this.place).href });
     await this.send({ do: "open", step: this.step });
     this.told({ state: "ready" });
   }
@@ -97,6 +97,12 @@ export class Python {
     this.starting = null;
     this.open = null;
   }
+}
+
+// A worker from a file has no policy of a plain server; a worker made of a Blob has the page's.
+function workerUnderPolicy(script) {
+  const text = `importScripts(${JSON.stringify(script.href)});`;
+  return URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
 }
 
 async function fetched(folder, name, count) {

@@ -5,6 +5,8 @@
 
 const PREFIX = "tinynode-course:";
 const FORMAT = 1;
+const MOST_LETTERS = 10_000_000; // browsers keep less
+const MOST_PLACES = 1000; // cells or files of a step
 
 export class Store {
   constructor(name) {
@@ -46,8 +48,42 @@ export function exported() {
   return JSON.stringify({ format: FORMAT, course: "tinynode", steps }, null, 1) + "\n";
 }
 
+const isTruth = (value) => typeof value === "boolean";
+const isText = (value) => typeof value === "string";
+const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+const isEdit = (value) => isObject(value) && isText(value.original) && isText(value.text);
+
+function areAll(content, isOne) {
+  const values = isObject(content) ? Object.values(content) : [];
+  return isObject(content) && values.length <= MOST_PLACES && values.every(isOne);
+}
+
+// What the facts of an entry must be.
+const KINDS = {
+  cells: (value) => areAll(value, isEdit),
+  files: (value) => areAll(value, isText),
+  hints: (value) => Number.isInteger(value) && value >= 0,
+  passed: isTruth,
+  started: isTruth,
+  taken: isTruth,
+  tried: isTruth,
+};
+
+// Throws an Error for facts that no page writes.
+function check(name, facts) {
+  if (!/^\w{1,40}$/.test(name) || !isObject(facts)) {
+    throw new Error(`The file is damaged: ${name.slice(0, 40)} is no step with facts.`);
+  }
+  for (const [key, value] of Object.entries(facts)) {
+    if (!Object.hasOwn(KINDS, key) || !KINDS[key](value)) {
+      throw new Error(`The file is damaged: ${name}.${key.slice(0, 40)} is of another kind.`);
+    }
+  }
+}
+
 // Puts the entries of a file in place of those here; throws an Error for another file.
 export function imported(text) {
+  if (text.length > MOST_LETTERS) throw new Error("The file is too large for progress.");
   let content;
   try {
     content = JSON.parse(text);
@@ -55,9 +91,10 @@ export function imported(text) {
     throw new Error("The file is no progress of this course: it is no JSON.");
   }
   const steps = content?.steps;
-  if (content?.course !== "tinynode" || content.format !== FORMAT || typeof steps !== "object") {
+  if (content?.course !== "tinynode" || content.format !== FORMAT || !isObject(steps)) {
     throw new Error("The file is no progress of this course.");
   }
+  for (const [name, facts] of Object.entries(steps)) check(name, facts);
   for (const [name, facts] of Object.entries(steps)) {
     localStorage.setItem(PREFIX + name, JSON.stringify(facts));
   }

@@ -30,13 +30,13 @@ async function unpacked(name, blob) {
   return new Response(opened).arrayBuffer();
 }
 
-async function start(packed) {
+async function start(packed, indexURL) {
   const files = new Map();
   for (const [name, blob] of packed) {
     files.set(name.replace(/\.gz$/, ""), await unpacked(name, blob));
   }
   self.fetch = async (address) => {
-    const name = new URL(address, location.href).pathname.split("/").pop();
+    const name = new URL(address, indexURL).pathname.split("/").pop();
     const type = TYPES[name.split(".").pop()] ?? "application/octet-stream";
     const content = files.get(name) ?? null;
     return new Response(content, {
@@ -47,7 +47,6 @@ async function start(packed) {
   for (const name of ["pyodide.js", "pyodide.asm.js"]) {
     importScripts(URL.createObjectURL(new Blob([files.get(name)], { type: "text/javascript" })));
   }
-  const indexURL = new URL("python/", location.href).href;
   const print = (text) => tell({ event: "printed", text: text + "\n" });
   const pyodide = await loadPyodide({ indexURL, stdout: print, stderr: print });
   pyodide.unpackArchive(files.get("numpy.zip"), "zip", { extractDir: PACKAGES });
@@ -62,7 +61,7 @@ async function start(packed) {
 
 self.onmessage = async ({ data }) => {
   try {
-    if (data.interpreter) await start(data.interpreter);
+    if (data.interpreter) await start(data.interpreter, data.place);
     else session.answer(JSON.stringify(data));
   } catch (error) {
     tell({ event: "crash", text: String(error?.message ?? error) });

@@ -28,23 +28,27 @@ button {{ font: inherit; padding: 0.2em 0.9em }}
 @media (prefers-color-scheme: dark) {{ body {{ color: #ddd }} }}</style>
 <p><button id="back">Back</button> <button id="next">Next</button> <span id="text"></span></p>
 <img id="picture" alt="{title}">
-<script>
-const frames = {frames};
-let place = 0;
+<script type="application/json" id="frames">{frames}</script>
+<script>{script}</script>"""
+
+FILM_SCRIPT = """
 const at = (name) => document.getElementById(name);
-function go(step) {{
+const frames = JSON.parse(at("frames").textContent);
+let place = 0;
+function go(step) {
   place = Math.max(0, Math.min(frames.length - 1, place + step));
   at("picture").src = "data:image/svg+xml;base64," + frames[place][1];
   at("text").textContent = (place + 1) + " of " + frames.length + ": " + frames[place][0];
-}}
+}
 at("back").onclick = () => go(-1);
 at("next").onclick = () => go(1);
-document.onkeydown = (event) => {{
+document.onkeydown = (event) => {
   if (event.key === "ArrowRight") go(1);
   if (event.key === "ArrowLeft") go(-1);
-}};
+};
 go(0);
-</script>"""
+"""
+"""The script of every film: the pictures are data, so a policy of a page can name the script."""
 
 MOST_ELEMENTS = 3
 """Arrays with more elements are described by the shape."""
@@ -98,7 +102,8 @@ class BackwardFilm:
         height = 70 + max(float(found[1]) if found else 300.0 for found in heights)
         coded = [(text, base64.b64encode(svg.encode()).decode()) for text, svg in drawn]
         title = html.escape(self.title, quote=True)
-        page = FILM.format(title=title, frames=json.dumps(coded).replace("<", "\\u003c"))
+        frames = json.dumps(coded).replace("<", "\\u003c")
+        page = FILM.format(title=title, frames=frames, script=FILM_SCRIPT)
         return (
             f'<iframe srcdoc="{html.escape(page, quote=True)}" title="{title}" '
             f'style="width: 100%; height: {height:.0f}px; border: 0"></iframe>'
