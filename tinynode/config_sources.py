@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import stat
 import warnings
 from collections.abc import Mapping
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tinynode.errors import ConfigError, describe, dtype_name, printable
+from tinynode.safe_files import open_at_once
 
 KINDS: dict[str, type] = {
     "compiler": str,
@@ -45,6 +47,9 @@ NOT_IN_FILES = ("compiler",)
 """The settings that no file has: a program that tinynode starts is named by the user alone."""
 MOST_BYTES = 1 << 20
 """The size of a file of settings; a larger file is not read."""
+
+MOST_DOTS = 32
+"""The dots of the longest key in a file of settings."""
 
 DTYPES = ("float32", "float64", "float16")
 PREFIX = "TINYNODE_"
@@ -134,6 +139,8 @@ def _table_of(path: Path) -> dict[str, Any] | None:
         return None
     import tomllib  # imported late: a tenth of the time of `import tinynode`
 
+    if _has_long_key(text):
+        raise ConfigError(f"{path}: a key has more than {MOST_DOTS} dots: tables nest too deeply.")
     try:
         content = tomllib.loads(text.decode("utf-8-sig"))  # Notepad may write a byte order mark
     except RecursionError:
@@ -147,6 +154,12 @@ def _table_of(path: Path) -> dict[str, Any] | None:
     return tool.get("tinynode") if isinstance(tool, dict) else None
 
 
+def _has_long_key(text: bytes) -> bool:
+    """True for a key such as ``a.a.a`` of many tables: tomllib's time is quadratic in the dots."""
+    chains = re.split(rb"[^\w.\"'-]+", text.translate(None, b" \t"))
+    return max(chain.count(b".") for chain in chains) > MOST_DOTS
+
+
 def _text_of(path: Path, own: bool) -> bytes | None:
     """The bytes of a file; None if the file is missing, or does not count."""
     try:
@@ -158,7 +171,7 @@ def _text_of(path: Path, own: bool) -> bytes | None:
         _ignore(path, doubt, own)
         return None
     try:
-        with open(path, "rb", opener=_open_at_once) as file:
+        with open(path, "rb", opener=open_at_once) as file:
             status = os.fstat(file.fileno())  # of the opened file: nobody can exchange it now
             text = file.read(MOST_BYTES + 1) if stat.S_ISREG(status.st_mode) else None
     except OSError as error:
@@ -171,11 +184,6 @@ def _text_of(path: Path, own: bool) -> bytes | None:
         _ignore(path, doubt, own or b"tool.tinynode" in (text or b""))
         return None
     return _usable(path, own, text)
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    """Open without waiting for the writer of a pipe."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _usable(path: Path, own: bool, text: bytes | None) -> bytes | None:

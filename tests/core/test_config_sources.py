@@ -175,7 +175,7 @@ def test_an_unreadable_file_of_our_own_is_an_error_and_one_of_others_is_not(tmp_
         raise PermissionError(13, "Permission denied")
 
     write(tmp_path, "pyproject.toml", "[tool.tinynode]")
-    monkeypatch.setattr(config_sources, "_open_at_once", refuse)
+    monkeypatch.setattr(config_sources, "open_at_once", refuse)
     assert read_sources({}, tmp_path) == {}
     path = write(tmp_path, "tinynode.toml", "")
     with pytest.raises(ConfigError, match=f"{path} cannot be read: Permission denied"):

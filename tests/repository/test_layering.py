@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LAYERS = [
     {"tinynode.habits"},
     {"tinynode.errors"},
+    {"tinynode.safe_files"},
     {"tinynode.config_sources"},
     {"tinynode.configuration"},
     {"tinynode.devices.protocol", "tinynode.devices.use_counts"},
