@@ -36,6 +36,7 @@ from tinynode.nn.module import Module
 from tinynode.nn.optimizers import Optimizer
 from tinynode.nn.trainer import Batch, Batches, Metric, Trainer, as_arguments
 from tinynode.nn.training_log import Row
+from tinynode.safe_files import read_file
 
 
 class DistributedTrainer(Trainer):
@@ -265,4 +266,4 @@ class RankLog:
 
 
 def _content(path: str | os.PathLike[str]) -> bytes:
-    return Path(path).read_bytes()
+    return read_file(path)

@@ -24,6 +24,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import Device, get_device, is_array, using_device
 from tinynode.errors import StateError, describe
 from tinynode.nn.checks import RefusesKeywords, checked_number, checked_size
+from tinynode.nn.serializers import map_npy, read_npz
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -75,20 +76,15 @@ class ArrayDataset(Dataset):
         Raises:
             FileNotFoundError: there is no such file.
             ValueError: the file lacks a name, or the lengths differ.
+            StateError: the file has another format, is damaged, is compressed, or holds pickled
+                objects. ``numpy.savez`` writes without compression.
         """
-        with numpy.load(path, allow_pickle=False) as file:
-            unknown = [name for name in names if name not in file.files]
-            if unknown:
-                raise ValueError(
-                    f"ArrayDataset.from_npz: {path} has no array {unknown[0]!r}; the file has "
-                    f"{', '.join(file.files)}."
-                )
-            return cls(*[file[name] for name in names or file.files])
+        return cls(*read_npz("ArrayDataset.from_npz", path, names).values())
 
     @classmethod
     def from_npy(cls, *paths: Any) -> ArrayDataset:
         """The arrays of ``.npy`` files as memory maps: a batch reads its own samples only."""
-        return cls(*[numpy.load(path, mmap_mode="r", allow_pickle=False) for path in paths])
+        return cls(*[map_npy("ArrayDataset.from_npy", path) for path in paths])
 
     def __len__(self) -> int:
         return len(self.arrays[0])

@@ -13,8 +13,8 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping
-from typing import IO, Any
+from collections.abc import Mapping, Sequence
+from typing import IO, Any, BinaryIO
 
 import numpy
 
@@ -23,10 +23,16 @@ from tinynode.errors import StateError, describe
 from tinynode.nn import safetensors_files
 from tinynode.nn.module import Module
 from tinynode.nn.state import State, host_array, take_prefix
+from tinynode.safe_files import check_is_file, open_file, read_file
 
 _FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest date of the zip format
 _SUFFIX = ".npy"
 _LONGEST_NAME = 60_000  # bytes; a zip archive has two bytes for the length
+_SMALL = 1 << 20
+_LONGEST_REASON = 300  # characters of an error about a damaged file
+_LENGTHS_AT = 26  # the byte of a member's header with the lengths of the name and the extra field
+_HAS_DESCRIPTOR = 0x08
+_NEXT = (b"PK\x03\x04", b"PK\x01\x02")  # the next member begins, or the directory
 _DAMAGE = (
     EOFError,
     KeyError,
@@ -158,23 +164,49 @@ def load(path: str | os.PathLike[str], part: str | None = None) -> State:
             f"load: part must be a name such as 'model', got {describe(part)}. To fill a model "
             "write model.load_state_dict(load(path))."
         )
-    with open(path, "rb") as file:
-        content = file.read()
     if safetensors_files.has_suffix(path):
-        state = safetensors_files.read_bytes(path, content)
+        state = safetensors_files.read_bytes(path, read_file(path))
     else:
-        state = _read_npz(path, content)
+        state = read_npz("load", path)
     return state if part is None else _part_of(state, part)
 
 
-def _read_npz(path: str | os.PathLike[str], content: bytes) -> State:
+def read_npz(caller: str, path: str | os.PathLike[str], names: Sequence[str] = ()) -> State:
+    """The arrays of a ``.npz`` file, or those of the names, in the order of the file.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        StateError: the file has another format, is damaged, is compressed, holds pickled objects,
+            or lacks a name.
+    """
     try:
-        return _read(content)
+        with open_file(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            is_small = size <= _SMALL  # seeking in memory is faster
+            return _read(io.BytesIO(file.read()) if is_small else file, size, names)
     except _DAMAGE as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = " ".join(str(error).split())[:_LONGEST_REASON] or type(error).__name__
         raise StateError(
-            f"load: {os.fspath(path)} is not a file that tinynode.nn.save wrote, or it is "
+            f"{caller}: {os.fspath(path)} is not a file that tinynode.nn.save wrote, or it is "
             f"damaged: {reason}"
+        ) from error
+
+
+def map_npy(caller: str, path: str | os.PathLike[str]) -> Any:
+    """The array of a ``.npy`` file as a memory map: elements are read when they are used.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        StateError: the file has another format, is damaged, or holds pickled objects.
+    """
+    check_is_file(path)
+    try:
+        return numpy.lib.format.open_memmap(path, mode="r")
+    except _DAMAGE as error:
+        reason = " ".join(str(error).split())[:_LONGEST_REASON] or type(error).__name__
+        raise StateError(
+            f"{caller}: {os.fspath(path)} is not a file that numpy.save wrote, or it is damaged: "
+            f"{reason}"
         ) from error
 
 
@@ -187,24 +219,63 @@ def _part_of(state: State, part: str) -> State:
     return found
 
 
-def _read(content: bytes) -> State:
+def _read(file: BinaryIO, size: int, names: Sequence[str]) -> State:
     """The arrays of a file, in memory of about the file's size."""
-    file = io.BytesIO(content)
     if not zipfile.is_zipfile(file):
         raise ValueError("it is no zip archive")
     state: State = {}
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
-        _check_sizes(entries, len(content))
-        for entry in entries:
-            name = entry.filename.removesuffix(_SUFFIX)
-            if name == entry.filename:
-                raise TypeError(f"{name} is no array")
-            if name in state:
-                raise ValueError(f"the array {name} comes twice")
-            with archive.open(entry) as member:
+        _check_sizes(entries, size)
+        _check_directory(entries, file, archive.start_dir)
+        members = _members(entries)
+        unknown = [name for name in names if name not in members]
+        if unknown:
+            known = ", ".join(members)[:_LONGEST_REASON]
+            raise ValueError(f"it has no array {unknown[0]!r}; the file has {known}")
+        for name in names or members:
+            with archive.open(members[name]) as member:
                 state[name] = _read_array(name, member)
     return state
+
+
+def _members(entries: list[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInfo]:
+    """The entries of the archive by the names of the arrays."""
+    members: dict[str, zipfile.ZipInfo] = {}
+    for entry in entries:
+        name = entry.filename.removesuffix(_SUFFIX)
+        if name == entry.filename:
+            raise TypeError(f"{name} is no array")
+        if name in members:
+            raise ValueError(f"the array {name} comes twice")
+        members[name] = entry
+    return members
+
+
+def _check_directory(entries: list[zipfile.ZipInfo], file: BinaryIO, size: int) -> None:
+    """Refuse bytes before the directory that belong to no entry of the directory.
+
+    A damaged directory can lose an entry, and zipfile does not notice. The array's bytes stay.
+    """
+    end = 0
+    for entry in sorted(entries, key=lambda entry: entry.header_offset):
+        if entry.header_offset != end:
+            break
+        file.seek(end + _LENGTHS_AT)
+        lengths = struct.unpack("<HH", file.read(4))  # of the name, and of the extra field
+        end += _LENGTHS_AT + 4 + sum(lengths) + entry.compress_size
+        if entry.flag_bits & _HAS_DESCRIPTOR:
+            end += _descriptor_size(file, end)
+    if end != size:
+        raise ValueError(f"the archive's directory has lost the array at byte {end}")
+
+
+def _descriptor_size(file: BinaryIO, start: int) -> int:
+    """The size of the sums behind a member, from a writer that could not go back."""
+    file.seek(start)
+    found = file.read(28)
+    sizes = [size for size in (12, 16, 20, 24) if found[size : size + 4] in _NEXT]
+    return sizes[0] if sizes else 0
 
 
 def _check_sizes(entries: list[zipfile.ZipInfo], size: int) -> None:
