@@ -6,6 +6,7 @@ Requirement: a mistake in a file is an error that names the file, the line and t
 from __future__ import annotations
 
 import csv
+import io
 import math
 import os
 from collections.abc import Iterable
@@ -15,9 +16,16 @@ from typing import Any
 import numpy
 
 from tinynode import random
+from tinynode.errors import printable
+from tinynode.nn.checks import checked_size
 from tinynode.nn.data import ArrayDataset, Dataset
+from tinynode.safe_files import read_file
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP")
+"""The formats that Pillow may read. For others, such as PostScript, it starts another program."""
+_MOST_IMAGE_BYTES = 1 << 28
+_MOST_PIXELS = 50_000_000
 
 
 class TableDataset(ArrayDataset):
@@ -61,12 +69,15 @@ class TableDataset(ArrayDataset):
         self.classes: list[str] = []
         kind = random.host_dtype(dtype)
         lines = range(len(table.rows))
-        numbers = [[table.number(i, name) for name in self.columns] for i in lines]
+        places = [table.place(name) for name in self.columns]
+        numbers = [[table.number(i, place) for place in places] for i in lines]
         arrays = [numpy.asarray(numbers, kind).reshape(len(lines), len(self.columns))]
         if label is not None and regression:
-            arrays.append(numpy.asarray([table.number(i, label) for i in lines], kind))
+            place = table.place(label)
+            arrays.append(numpy.asarray([table.number(i, place) for i in lines], kind))
         elif label is not None:
-            texts = [table.text(i, label) for i in lines]
+            place = table.place(label)
+            texts = [table.text(i, place) for i in lines]
             self.classes = _sorted_classes(set(texts))
             codes = {text: code for code, text in enumerate(self.classes)}
             arrays.append(numpy.asarray([codes[text] for text in texts], numpy.int64))
@@ -80,18 +91,24 @@ class _Table:
         self.path = os.fspath(path)
         self.rows: list[list[str]] = []
         self._lines: list[int] = []
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=delimiter)
+        reader = csv.reader(io.StringIO(self._content(), newline=""), delimiter=delimiter)
+        try:
             self.header = [name.strip() for name in next(reader, [])]
             for row in reader:
                 if row:
                     self.rows.append(row)
                     self._lines.append(reader.line_num)
+        except csv.Error as error:
+            raise ValueError(
+                f"{self.path}, line {reader.line_num}: this is no line of a table: {error}. Is a "
+                "quotation mark missing?"
+            ) from None
         if not self.rows:
             raise ValueError(f"{self.path} needs a header, and one line of values or more.")
-        twice = [name for name in self.header if self.header.count(name) > 1]
-        if twice:
-            raise ValueError(f"{self.path}, line 1: two columns have the name {twice[0]!r}.")
+        self._places = {name: place for place, name in enumerate(self.header)}
+        if len(self._places) < len(self.header):
+            twice = next(n for i, n in enumerate(self.header) if self._places[n] != i)
+            raise ValueError(f"{self.path}, line 1: two columns have the name {_short(twice)}.")
         for row, line in zip(self.rows, self._lines, strict=True):
             if len(row) != len(self.header):
                 raise ValueError(
@@ -99,38 +116,60 @@ class _Table:
                     f"header, got {len(row)}."
                 )
 
+    def _content(self) -> str:
+        """The text of the file."""
+        content = read_file(self.path)
+        try:
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            raise ValueError(
+                f"{self.path}, line {line}: the file must be text in UTF-8, got the byte "
+                f"{content[error.start]:#04x}. Save the table as UTF-8."
+            ) from None
+
     def require(self, columns: list[str]) -> None:
         """Raise an error if the header has not each of these columns."""
         for column in columns:
-            if column not in self.header:
-                raise ValueError(
-                    f"{self.path} has no column {column!r}; it has {', '.join(self.header)}."
-                )
+            if column not in self._places:
+                known = ", ".join(printable(name[:60]) for name in self.header[:20])
+                more = f" and {len(self.header) - 20} more" if len(self.header) > 20 else ""
+                raise ValueError(f"{self.path} has no column {column!r}; it has {known}{more}.")
 
-    def text(self, row: int, column: str) -> str:
+    def place(self, column: str) -> int:
+        """The number of a column from the left, from 0."""
+        return self._places[column]
+
+    def text(self, row: int, place: int) -> str:
         """The text of a cell, without spaces at the ends."""
-        found = self.rows[row][self.header.index(column)].strip()
+        found = self.rows[row][place].strip()
         if not found:
             raise ValueError(
-                f"{self.path}, line {self._lines[row]}, column {column!r}: the value is missing. "
-                "Fill the value in, remove the line, or choose other columns."
+                f"{self._where(row, place)}: the value is missing. Fill the value in, remove the "
+                "line, or choose other columns."
             )
         return found
 
-    def number(self, row: int, column: str) -> float:
+    def _where(self, row: int, place: int) -> str:
+        return f"{self.path}, line {self._lines[row]}, column {_short(self.header[place])}"
+
+    def number(self, row: int, place: int) -> float:
         """The number of a cell."""
-        text = self.text(row, column)
+        text = self.text(row, place)
         try:
             value = float(text)
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
             raise ValueError(
-                f"{self.path}, line {self._lines[row]}, column {column!r}: {text!r} is no finite "
-                "number. Choose the columns of numbers by columns=[...], or write the column as "
-                "numbers."
+                f"{self._where(row, place)}: {_short(text)} is no finite number. Choose the "
+                "columns of numbers by columns=[...], or write the column as numbers."
             )
         return value
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def _sorted_classes(texts: set[str]) -> list[str]:
@@ -151,6 +190,8 @@ class ImageFolder(Dataset):
         path: the folder of the folders.
         size: (height, width): images are scaled to this size; None keeps the sizes.
         mode: ``"RGB"`` for three channels, ``"L"`` for one channel, grey.
+        max_pixels: the pixels of the largest image that is read; 50 million by default. A small
+            file can hold an image that takes all memory.
         dtype: the dtype of the images; ``config.dtype`` by default.
 
     Attributes:
@@ -161,7 +202,10 @@ class ImageFolder(Dataset):
     Raises:
         FileNotFoundError: there is no such folder.
         ImportError: Pillow is not installed.
-        ValueError: the folder has no folders with images, or the mode is unknown.
+        ValueError: the folder has no folders with images, the mode is unknown, or an image has
+            more pixels than ``max_pixels``.
+        OSError: an image is damaged, or is in another format than PNG, JPEG, BMP, GIF, TIFF or
+            WebP.
     """
 
     def __init__(
@@ -171,6 +215,7 @@ class ImageFolder(Dataset):
         size: tuple[int, int] | None = None,
         mode: str = "RGB",
         dtype: Any = None,
+        max_pixels: int = _MOST_PIXELS,
     ) -> None:
         _pillow()
         if mode not in ("RGB", "L"):
@@ -189,21 +234,46 @@ class ImageFolder(Dataset):
             )
         self.classes = sorted({name for _, name in found})
         self.files = [file for file, _ in found]
-        self.labels = numpy.asarray([self.classes.index(name) for _, name in found], numpy.int64)
+        codes = {name: code for code, name in enumerate(self.classes)}
+        self.labels = numpy.asarray([codes[name] for _, name in found], numpy.int64)
         self.size, self.mode, self.dtype = size, mode, random.host_dtype(dtype)
+        self.max_pixels = checked_size("ImageFolder: max_pixels", max_pixels, 1)
 
     def __len__(self) -> int:
         return len(self.files)
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        with _pillow().open(self.files[index]) as file:
-            image = file.convert(self.mode)
+        image = _read_image(self.files[index], self.mode, self.max_pixels)
         if self.size is not None:
             height, width = self.size
             image = image.resize((width, height))
         pixels = numpy.asarray(image, self.dtype) / self.dtype.type(255)
         array = pixels[None] if pixels.ndim == 2 else numpy.moveaxis(pixels, -1, 0)
         return numpy.ascontiguousarray(array), self.labels[index]
+
+
+def _read_image(path: Path, mode: str, max_pixels: int) -> Any:
+    """The image of a file. The file is read whole: Pillow opens no file and no program."""
+    pillow = _pillow()
+    content = read_file(path, _MOST_IMAGE_BYTES)
+    too_large = (pillow.DecompressionBombError, pillow.DecompressionBombWarning)
+    try:
+        with pillow.open(io.BytesIO(content), formats=_FORMATS) as image:
+            width, height = image.size
+            if width * height <= max_pixels:
+                return image.convert(mode)
+            pixels = f"{width} x {height} pixels"
+    except too_large as error:  # Pillow has a limit of its own, and warns below it
+        pixels = f"too many pixels for Pillow ({error})"
+    except Exception as error:  # damage: the decoders raise errors of many kinds
+        raise pillow.UnidentifiedImageError(
+            f"ImageFolder: {path} is no image of the formats {', '.join(_FORMATS)}, or it is "
+            f"damaged: {str(error)[:200] or type(error).__name__}"
+        ) from error
+    raise ValueError(
+        f"ImageFolder: {path} has {pixels}, and at most {max_pixels} pixels are read. Make the "
+        "image smaller, or give ImageFolder(..., max_pixels=...)."
+    )
 
 
 def _pillow() -> Any:
