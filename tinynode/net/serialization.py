@@ -40,8 +40,11 @@ from tinynode.net.net_op import AnyOp, NetOp
 from tinynode.net.operator import OF_APPLY, Operator, Slots
 from tinynode.net.registry import get_op_info
 from tinynode.random import get_generator
+from tinynode.safe_files import MOST_TEXT, parse_json, read_file
 
 _FORMAT = "tinynode net 1"
+_MOST_DEPTH = 200
+"""The depth of lists and objects in a text: a net in a net counts twice."""
 _TUPLES: dict[str, type[Any]] = {"Slice": Slice, "Place": Place, "Windows": Windows}
 """The named tuples among the constants of the library's functions."""
 _DTYPES = (
@@ -73,7 +76,7 @@ def loads(text: str) -> NetOp:
             an attribute is not declared by its function, or has another type.
     """
     try:
-        data = json.loads(text)
+        data = parse_json(text, _MOST_DEPTH)
         if not isinstance(data, dict) or data.get("format") != _FORMAT:
             raise NetError(
                 f'loads: the text must be an object with "format": "{_FORMAT}", got '
@@ -105,8 +108,7 @@ def load_net(path: str | os.PathLike[str]) -> NetOp:
         NetError: the file is no net (see ``loads``); the message has the file's name.
         OSError: the file cannot be read.
     """
-    with open(path, "rb") as file:
-        content = file.read()
+    content = read_file(path, MOST_TEXT)
     try:
         return loads(content.decode("utf-8"))
     except (NetError, UnicodeDecodeError) as error:

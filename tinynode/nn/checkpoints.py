@@ -23,11 +23,14 @@ from tinynode.devices import is_array
 from tinynode.errors import StateError, describe
 from tinynode.nn.serializers import load, write_arrays
 from tinynode.nn.state import State, host_array
+from tinynode.safe_files import entry, parse_json
 
 _TEXT = "checkpoint.json"
 _ARRAY = "@array"
 """A dict with the single key ``@array`` stands in the JSON for an array of the file."""
 _FORMAT = 1
+_MOST_DEPTH = 200
+"""The depth of lists and objects in each other, in the values of a checkpoint."""
 
 
 def save_checkpoint(path: str | os.PathLike[str], **parts: Any) -> None:
@@ -101,7 +104,7 @@ def load_checkpoint(path: str | os.PathLike[str], **objects: Any) -> dict[str, A
     document = _document(path, arrays)
     saved = document["objects"]
     _check_names(path, saved, document["values"], objects)
-    _check_objects(saved, objects)
+    _check_objects(path, saved, objects)
     chosen = {name: part for name, part in objects.items() if part is not None}
     states = {name: _decode(saved[name]["state"], arrays) for name in chosen}
     settings = {name: saved[name]["settings"] for name in chosen}
@@ -109,10 +112,10 @@ def load_checkpoint(path: str | os.PathLike[str], **objects: Any) -> dict[str, A
     own_settings = {name: _settings(part) for name, part in chosen.items()}
     random_state = random.get_state()
     try:
-        _restore(chosen, states, settings)
-        random.set_state(_decode(document["random"], arrays))
+        _restore(path, chosen, states, settings)
+        _restore_random(path, document["random"], arrays)
     except BaseException:
-        _restore(chosen, before, own_settings)
+        _restore(path, chosen, before, own_settings)
         random.set_state(random_state)
         raise
     values: dict[str, Any] = _decode(document["values"], arrays)
@@ -166,35 +169,52 @@ def _decode(value: Any, arrays: Mapping[str, Any]) -> Any:
     if not isinstance(value, dict):
         return value
     if list(value) == [_ARRAY]:
-        if value[_ARRAY] not in arrays:
-            raise StateError(f"load_checkpoint: the file lacks the array {value[_ARRAY]}.")
-        return arrays[value[_ARRAY]]
+        name = value[_ARRAY]
+        if not isinstance(name, str) or name not in arrays:
+            raise StateError(f"load_checkpoint: the file lacks the array {str(name)[:60]}.")
+        return arrays[name]
     return {key: _decode(entry, arrays) for key, entry in value.items()}
 
 
 def _document(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON document of a checkpoint."""
+    """The JSON document of a checkpoint, with the types of its parts checked."""
+    text = arrays.get(_TEXT)
+    is_text = text is not None and text.dtype == numpy.uint8 and text.ndim == 1
     try:
-        text = bytes(numpy.asarray(arrays[_TEXT], numpy.uint8))
-        document: dict[str, Any] = json.loads(text.decode("utf-8", "surrogatepass"))
-        known = document["format"] == _FORMAT
-        if not all(
-            set(part) >= {"class", "state", "settings"} for part in document["objects"].values()
-        ):
-            raise TypeError
-        document["values"].keys()
-        document["random"]
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        if text is None or not is_text:
+            raise ValueError(f"the array {_TEXT} is missing, or no text")
+        document: dict[str, Any] = parse_json(text.tobytes(), _MOST_DEPTH)
+        found = entry(document, "format", int, where=_TEXT)
+        if found == _FORMAT:
+            _check_document(document)
+    except ValueError as error:
         raise StateError(
             f"load_checkpoint: {os.fspath(path)} is no file of save_checkpoint. For a file of "
-            "nn.save write model.load_state_dict(nn.load(path))."
+            f"nn.save write model.load_state_dict(nn.load(path)). The reason: {error}."
         ) from None
-    if not known:
+    if found != _FORMAT:
         raise StateError(
-            f"load_checkpoint: {os.fspath(path)} has the format {document['format']!r}, and this "
+            f"load_checkpoint: {os.fspath(path)} has the format {str(found)[:20]}, and this "
             f"version of tinynode reads the format {_FORMAT}."
         )
     return document
+
+
+def _check_document(document: dict[str, Any]) -> None:
+    """Refuse parts of other types than ``save_checkpoint`` writes."""
+    entry(document, "values", dict, where=_TEXT)
+    entry(document, "random", dict, where=_TEXT)
+    objects = entry(document, "objects", dict, where=_TEXT)
+    for name in objects:
+        part = entry(objects, name, dict, where=f"{_TEXT}: objects")
+        where = f"{_TEXT}: objects: {name}"
+        entry(part, "class", str, where=where)
+        entry(part, "state", dict, where=where)
+        settings = entry(part, "settings", dict, where=where)
+        if "groups" in settings:
+            groups = entry(settings, "groups", list, where=f"{where}: settings")
+            if not all(type(group) is dict for group in groups):
+                raise ValueError(f"{where}: settings: groups must be a list of objects")
 
 
 def _check_names(
@@ -224,29 +244,61 @@ def _check_names(
         )
 
 
-def _check_objects(saved: Mapping[str, Any], objects: Mapping[str, Any]) -> None:
-    """Refuse an object without ``load_state_dict``, or with settings of other names."""
+def _check_objects(
+    path: str | os.PathLike[str], saved: Mapping[str, Any], objects: Mapping[str, Any]
+) -> None:
+    """Refuse an object without ``load_state_dict``, or with settings of other names or types."""
+    file = f"load_checkpoint: {os.fspath(path)}"
     for name, part in objects.items():
         if part is None:
             continue
         if not hasattr(part, "load_state_dict") or not hasattr(part, "state_dict"):
             raise StateError(
-                f"load_checkpoint: {name} must be an object with state_dict and load_state_dict, "
-                f"got {describe(part)}."
+                f"{file}: {name} must be an object with state_dict and load_state_dict, got "
+                f"{describe(part)}."
             )
         stored, own = saved[name], _settings(part)
         here, there = type(part).__name__, stored["class"]
         if set(own) != set(stored["settings"]) or (own and here != there):
             raise StateError(
-                f"load_checkpoint: {name} is {here}({', '.join(own)}) here, and "
+                f"{file}: {name} is {here}({', '.join(own)}) here, and "
                 f"{there}({', '.join(stored['settings'])}) in the file. Make the same object."
             )
         sizes = len(own.get("groups", ())), len(stored["settings"].get("groups", ()))
         if sizes[0] != sizes[1]:
             raise StateError(
-                f"load_checkpoint: {name} has {sizes[0]} groups of parameters here, and "
-                f"{sizes[1]} in the file. Make the same groups."
+                f"{file}: {name} has {sizes[0]} groups of parameters here, and {sizes[1]} in the "
+                "file. Make the same groups."
             )
+        _check_settings(f"{file}: {name}", own, stored["settings"])
+
+
+def _check_settings(where: str, own: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
+    """Refuse settings of another type than the object has: text for a number, one number for two.
+
+    Numbers of all types fit each other, and None fits every type.
+    """
+    for name, value in own.items():
+        found = stored[name]
+        if name == "groups":
+            for number, (group, given) in enumerate(zip(value, found, strict=True)):
+                if set(group) != set(given):
+                    raise StateError(f"{where}: group {number} has the settings {[*given][:9]}.")
+                _check_settings(f"{where}: group {number}", group, given)
+        elif None not in (found, value) and _kind(found) != _kind(value):
+            raise StateError(
+                f"{where}: {name} is {describe(found)} in the file, expected a value such as "
+                f"{value!r}. The file is damaged, or was changed."
+            )
+
+
+def _kind(setting: Any) -> Any:
+    """What a setting must have in common with another: for a list, the kinds of its values."""
+    if isinstance(setting, list | tuple):
+        return [_kind(value) for value in setting]
+    if isinstance(setting, str | dict):
+        return type(setting)
+    return float  # numbers and truth
 
 
 def _saved(part: Any) -> Any:
@@ -278,8 +330,19 @@ def _apply_settings(part: Any, settings: Mapping[str, Any]) -> None:
             _apply_settings(group, own)
 
 
+def _restore_random(path: str | os.PathLike[str], stored: Any, arrays: Mapping[str, Any]) -> None:
+    """Restore the state of ``tinynode.random``."""
+    try:
+        random.set_state(_decode(stored, arrays))
+    except (TypeError, ValueError) as error:
+        raise StateError(f"load_checkpoint: {os.fspath(path)}: random: {error}") from error
+
+
 def _restore(
-    chosen: Mapping[str, Any], states: Mapping[str, Any], settings: Mapping[str, Any]
+    path: str | os.PathLike[str],
+    chosen: Mapping[str, Any],
+    states: Mapping[str, Any],
+    settings: Mapping[str, Any],
 ) -> None:
     """Restore the objects by name."""
     for name, part in chosen.items():
@@ -287,6 +350,8 @@ def _restore(
             _apply_settings(part, settings[name])  # first: SGD's momentum decides about moments
             part.load_state_dict(states[name])
         except Exception as error:
-            raise StateError(f"load_checkpoint: {name}: {error}") from error
+            raise StateError(
+                f"load_checkpoint: {name}: {error} (The file is {os.fspath(path)}.)"
+            ) from error
     for name, part in chosen.items():  # again: a schedule may have set the learning rate
         _apply_settings(part, settings[name])
