@@ -14,12 +14,16 @@ from typing import Any
 
 from tinynode.atomic_file import replace_file
 from tinynode.commands.command_line import CommandError
+from tinynode.safe_files import parse_json, read_file
 from tinynode_course import sources
 from tinynode_course.shell import PROGRAM as PROGRAM
 from tinynode_course.sources import Step
 
 NAME = "tinynode-course.json"
 FORMAT = 2
+MOST_BYTES = 1 << 22
+"""The bytes of a file of progress; a larger file is not read."""
+MOST_DEPTH = 8
 
 OLD_KEYS = {
     "14": "16",
@@ -54,13 +58,13 @@ class Progress:
 
     def _read(self) -> None:
         try:
-            content = json.loads(self.path.read_text(encoding="utf-8"))
+            content = parse_json(read_file(self.path, MOST_BYTES), MOST_DEPTH)
         except FileNotFoundError:
             return
         except OSError as error:
             self.warnings.append(f"{NAME} cannot be read ({error.strerror}): starting without it")
             return
-        except ValueError:  # no JSON, or no UTF-8
+        except ValueError:  # no JSON, no UTF-8, or nested too deeply
             self._set_aside("is damaged")
             return
         if isinstance(content, dict) and content.get("format") == 1:
@@ -108,7 +112,28 @@ def _is_understood(content: Any) -> bool:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         return False
     steps = content.get("steps")
-    return isinstance(steps, dict) and all(isinstance(facts, dict) for facts in steps.values())
+    return isinstance(steps, dict) and all(_are_facts(facts) for facts in steps.values())
+
+
+FACTS: dict[str, type] = {
+    "attempts": int,
+    "cell": str,
+    "cells": dict,
+    "hints": int,
+    "hunt": dict,
+    "passed": bool,
+    "predictions": list,
+    "started": bool,
+    "taken": dict,
+}
+"""The facts of a step, by their types in the file."""
+
+
+def _are_facts(facts: Any) -> bool:
+    """True for an object with facts of the right types; other keys may be of a later version."""
+    return isinstance(facts, dict) and all(
+        type(facts[name]) is kind for name, kind in FACTS.items() if name in facts
+    )
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -12,7 +12,6 @@ import argparse
 import csv
 import html
 import io
-import json
 import string
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.commands.command_line import CommandError, Parser
+from tinynode.errors import describe, printable
+from tinynode.safe_files import MOST_TEXT, entry, parse_json, read_file
 from tinynode_course import grading, sources
 from tinynode_course.progress import write_file
 
@@ -120,17 +121,62 @@ def read(path: Path) -> Student:
         CommandError: The file is missing, or no result of ``check --json``.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(read_file(path, MOST_TEXT))
+        version = entry(content, "version", int, where="results")
+        if content.get("format") != grading.FORMAT or version != grading.VERSION:
+            raise ValueError(f"expected version {grading.VERSION} of {grading.FORMAT}")
+        steps = entry(content, "steps", list, where="results")
+        for number, one in enumerate(steps):
+            _check_results(one, f"steps: {number}")
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}") from None
-    except ValueError:
-        content = None
-    known = isinstance(content, dict) and content.get("format") == grading.FORMAT
-    if not known or content["version"] != grading.VERSION:
+    except ValueError as error:
         raise CommandError(
-            f"{path} has no results of this version: make it by  check all --json > {path.name}"
+            f"{path} has no results of this version: make it by  check all --json > {path.name}  "
+            f"The reason: {printable(str(error))}."
+        ) from None
+    return Student(printable(path.stem), {one["step"]: one for one in steps})
+
+
+def _check_results(one: Any, where: str) -> None:
+    """Refuse the results of a step that lack a key, or have a value of another type."""
+    empty = type(None)
+    entry(one, "step", str, where=where)
+    entry(one, "state", str, where=where)
+    entry(one, "passed", bool, where=where)
+    entry(one, "attempts", int, where=where)
+    entry(one, "hints", int, where=where)
+    entry(one, "read_solution", list, where=where)
+    for number, check in enumerate(entry(one, "checks", list, where=where)):
+        _check_outcome(check, f"{where}: checks: {number}")
+    if entry(one, "stopped", dict, empty, where=where) is not None:
+        _check_texts(
+            entry(one["stopped"], "text", list, where=f"{where}: stopped"), f"{where}: stopped"
         )
-    return Student(path.stem, {one["step"]: one for one in content["steps"]})
+    if entry(one, "hidden", dict, empty, where=where) is not None:
+        checks = entry(one["hidden"], "checks", list, where=f"{where}: hidden")
+        for number, check in enumerate(checks):
+            _check_outcome(check, f"{where}: hidden: checks: {number}")
+    for name, keys in _COUNTS.items():
+        counts = entry(one, name, dict, empty, where=where)
+        for key in keys if counts is not None else ():
+            entry(counts, key, int, where=f"{where}: {name}")
+
+
+_COUNTS = {"definitions": ("own", "same as reference", "taken"), "hunt": ("caught", "of")}
+"""The counts in the results of a step, of the steps that have them."""
+
+
+def _check_outcome(check: Any, where: str) -> None:
+    """Refuse the outcome of a check without ``passed`` and the lines of ``text``."""
+    entry(check, "passed", bool, where=where)
+    if "text" in check:
+        _check_texts(entry(check, "text", list, where=where), where)
+
+
+def _check_texts(texts: list[Any], where: str) -> None:
+    if not all(type(text) is str for text in texts):
+        raise ValueError(f"{where}: expected a list of texts, got {describe(texts)}")
 
 
 def _keys(students: Sequence[Student]) -> list[str]:
