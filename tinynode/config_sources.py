@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tinynode.errors import ConfigError, describe, dtype_name, printable
-from tinynode.safe_files import open_at_once
+from tinynode.safe_files import open_at_once, quoted
 
 KINDS: dict[str, type] = {
     "compiler": str,
@@ -117,7 +117,7 @@ def _as_bool(text: str, origin: str) -> bool:
         return True
     if text.lower() in _FALSE:
         return False
-    raise ConfigError(f"{origin} must be 1 or 0, got {text!r}.")
+    raise ConfigError(f"{origin} must be 1 or 0, got {quoted(text)}.")
 
 
 def _read_file(folder: Path | None) -> dict[str, SettingSource]:
@@ -146,7 +146,7 @@ def _table_of(path: Path) -> dict[str, Any] | None:
     except RecursionError:
         raise ConfigError(f"{path} is not valid TOML: nested too deeply.") from None
     except ValueError as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}.") from None
+        raise ConfigError(f"{path} is not valid TOML: {str(error)[:200]}.") from None
     if own:
         _refuse_header(content, path)
         return content
@@ -248,7 +248,8 @@ def _checked_table(settings: Any, path: str) -> dict[str, SettingSource]:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]!r}? " if close else ""
             raise ConfigError(
-                f"{path}: there is no setting {name!r}; {hint}Settings are {', '.join(known)}."
+                f"{path}: there is no setting {quoted(name)}; {hint}Settings are "
+                f"{', '.join(known)}."
             )
     return {name: SettingSource(_checked(name, settings[name], path), path) for name in settings}
 
@@ -273,5 +274,5 @@ def checked_value(name: str, value: Any, where: str) -> Any:
         return value
     text = value if isinstance(value, str) else getattr(value, "__name__", dtype_name(value))
     if text not in DTYPES:
-        raise ConfigError(f"{where}dtype must be one of {', '.join(DTYPES)}, got {value!r}.")
+        raise ConfigError(f"{where}dtype must be one of {', '.join(DTYPES)}, got {quoted(value)}.")
     return text

@@ -16,7 +16,7 @@ import os
 import stat
 from typing import Any, BinaryIO
 
-from tinynode.errors import describe, printable
+from tinynode.errors import describe
 
 MOST_TEXT = 1 << 26
 """The bytes of a file of text, such as a net: 64 MiB."""
@@ -133,7 +133,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for i, key in enumerate(keys) if key in keys[:i])
-        raise ValueError(f"the key {_quoted(twice)} stands twice in an object")
+        raise ValueError(f"the key {quoted(twice)} stands twice in an object")
     return found
 
 
@@ -143,7 +143,7 @@ def _check_depth(data: Any, most_depth: int) -> None:
         return
     values = data if isinstance(data, dict) else {}
     keys = [key for key, value in values.items() if _is_deeper(value, most_depth - 1)]
-    where = f", at the key {_quoted(keys[0])}" if keys else ""
+    where = f", at the key {quoted(keys[0])}" if keys else ""
     raise ValueError(f"{_too_deep(most_depth)}{where}")
 
 
@@ -196,5 +196,7 @@ _WORDS: dict[type, str] = {
 }
 
 
-def _quoted(text: str) -> str:
-    return repr(printable(text if len(text) <= 60 else text[:57] + "..."))
+def quoted(value: Any) -> str:
+    """The repr of a value out of a file, cut to 60 characters: no name fills the screen."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -43,6 +43,7 @@ from tinynode.random import get_generator
 from tinynode.safe_files import MOST_TEXT, parse_json, read_file
 
 _FORMAT = "tinynode net 1"
+_LONGEST_REASON = 1000  # characters: a file may have long names
 _MOST_DEPTH = 200
 """The depth of lists and objects in a text: a net in a net counts twice."""
 _TUPLES: dict[str, type[Any]] = {"Slice": Slice, "Place": Place, "Windows": Windows}
@@ -112,7 +113,8 @@ def load_net(path: str | os.PathLike[str]) -> NetOp:
     try:
         return loads(content.decode("utf-8"))
     except (NetError, UnicodeDecodeError) as error:
-        raise NetError(f"load_net: {os.fspath(path)!r}: {error}") from None
+        reason = str(error)[:_LONGEST_REASON]
+        raise NetError(f"load_net: {os.fspath(path)!r}: {reason}") from None
 
 
 # --- writing -------------------------------------------------------------------------------------

@@ -281,15 +281,21 @@ class DataLoader(RefusesKeywords):
                 f"DataLoader.load_state_dict: the state must have {', '.join(own)}, got "
                 f"{', '.join(map(str, state)) if isinstance(state, Mapping) else describe(state)}."
             )
-        fixed = ["samples"] + ["batch_size", "shuffle", "drop_last"] * (state["position"] > 0)
+        try:
+            seed, epoch, position = [
+                checked_size(f"DataLoader.load_state_dict: {name}", state[name], 0)
+                for name in ("seed", "epoch", "position")
+            ]
+        except (TypeError, ValueError) as error:
+            raise StateError(str(error)) from None
+        fixed = ["samples"] + ["batch_size", "shuffle", "drop_last"] * (position > 0)
         for name in fixed:
             if state[name] != own[name]:
                 raise StateError(
                     f"DataLoader.load_state_dict: {name} is {own[name]} here and {state[name]} in "
                     "the state. Make the loader as it was saved."
                 )
-        self._seed, self._epoch = int(state["seed"]), int(state["epoch"])
-        self._position = int(state["position"])
+        self._seed, self._epoch, self._position = seed, epoch, position
         self._is_resumed = True
 
     def __repr__(self) -> str:

@@ -19,7 +19,7 @@ from tinynode import random
 from tinynode.errors import printable
 from tinynode.nn.checks import checked_size
 from tinynode.nn.data import ArrayDataset, Dataset
-from tinynode.safe_files import read_file
+from tinynode.safe_files import quoted, read_file
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP")
@@ -108,7 +108,7 @@ class _Table:
         self._places = {name: place for place, name in enumerate(self.header)}
         if len(self._places) < len(self.header):
             twice = next(n for i, n in enumerate(self.header) if self._places[n] != i)
-            raise ValueError(f"{self.path}, line 1: two columns have the name {_short(twice)}.")
+            raise ValueError(f"{self.path}, line 1: two columns have the name {quoted(twice)}.")
         for row, line in zip(self.rows, self._lines, strict=True):
             if len(row) != len(self.header):
                 raise ValueError(
@@ -134,7 +134,9 @@ class _Table:
             if column not in self._places:
                 known = ", ".join(printable(name[:60]) for name in self.header[:20])
                 more = f" and {len(self.header) - 20} more" if len(self.header) > 20 else ""
-                raise ValueError(f"{self.path} has no column {column!r}; it has {known}{more}.")
+                raise ValueError(
+                    f"{self.path} has no column {quoted(column)}; it has {known}{more}."
+                )
 
     def place(self, column: str) -> int:
         """The number of a column from the left, from 0."""
@@ -151,7 +153,7 @@ class _Table:
         return found
 
     def _where(self, row: int, place: int) -> str:
-        return f"{self.path}, line {self._lines[row]}, column {_short(self.header[place])}"
+        return f"{self.path}, line {self._lines[row]}, column {quoted(self.header[place])}"
 
     def number(self, row: int, place: int) -> float:
         """The number of a cell."""
@@ -162,14 +164,10 @@ class _Table:
             value = math.nan
         if not math.isfinite(value):
             raise ValueError(
-                f"{self._where(row, place)}: {_short(text)} is no finite number. Choose the "
+                f"{self._where(row, place)}: {quoted(text)} is no finite number. Choose the "
                 "columns of numbers by columns=[...], or write the column as numbers."
             )
         return value
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def _sorted_classes(texts: set[str]) -> list[str]:

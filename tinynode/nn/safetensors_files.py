@@ -62,34 +62,33 @@ def read_bytes(path: str | os.PathLike[str], content: bytes) -> State:
         tensors = library.deserialize(content)
     except library.SafetensorError as error:
         raise StateError(
-            f"load: {os.fspath(path)} is no {SUFFIX} file, or it is damaged: {error}"
+            f"load: {os.fspath(path)} is no {SUFFIX} file, or it is damaged: {str(error)[:300]}"
         ) from error
-    return {name: _array(path, name, tensor) for name, tensor in tensors}
+    file = f"load: {os.fspath(path)}"
+    return {name: _array(f"{file}: {name[:60]}", tensor) for name, tensor in tensors}
 
 
-def _array(path: str | os.PathLike[str], name: str, tensor: Mapping[str, Any]) -> Any:
+def _array(where: str, tensor: Mapping[str, Any]) -> Any:
     kind, data = tensor["dtype"], bytes(tensor["data"])
     if kind == "BF16":  # the upper half of a float32
         upper = numpy.frombuffer(data, "<u2").astype(numpy.uint32)
-        return _shaped(path, name, (upper << 16).view(numpy.float32), tensor["shape"])
+        return _shaped(where, (upper << 16).view(numpy.float32), tensor["shape"])
     if kind not in _DTYPES:
         raise StateError(
-            f"load: {os.fspath(path)}: {name} has the dtype {kind}, unknown to NumPy. Write the "
-            "file again with float32 arrays."
+            f"{where} has the dtype {kind}, unknown to NumPy. Write the file again with "
+            "float32 arrays."
         )
     dtype = numpy.dtype(_DTYPES[kind])
     found = numpy.frombuffer(data, dtype.newbyteorder("<")).astype(dtype)
-    return _shaped(path, name, found, tensor["shape"])
+    return _shaped(where, found, tensor["shape"])
 
 
-def _shaped(path: str | os.PathLike[str], name: str, flat: Any, shape: list[int]) -> Any:
+def _shaped(where: str, flat: Any, shape: list[int]) -> Any:
     """The array with the shape of the file; NumPy refuses lengths such as (0, 2**62)."""
     try:
         return flat.reshape(shape)
     except (OverflowError, ValueError) as error:
-        raise StateError(
-            f"load: {os.fspath(path)}: {name} cannot have the shape {str(shape)[:60]}: {error}"
-        ) from None
+        raise StateError(f"{where} cannot have the shape {str(shape)[:60]}: {error}") from None
 
 
 def _library(caller: str) -> Any:

@@ -375,8 +375,14 @@ class Trainer(RefusesKeywords):
             number = state[name]
             if type(number) is not int or not 0 <= number <= limits.get(name, number):
                 raise StateError(f"training: {name} cannot be {number!r}: it is damaged.")
-        if len(state["history"]) != state["epoch"]:
-            raise StateError("training: history has not a row for each epoch: it is damaged.")
+        if type(state["loss_sum"]) not in (int, float):
+            raise StateError(
+                f"training: loss_sum cannot be {describe(state['loss_sum'])}: it is damaged."
+            )
+        if not _are_rows(state["history"]) or len(state["history"]) != state["epoch"]:
+            raise StateError(
+                "training: history has not a row of numbers for each epoch: it is damaged."
+            )
         self.epoch, self.position = state["epoch"], state["position"]
         self.steps, self._examples = state["steps"], state["examples"]
         self._loss_sum = float(state["loss_sum"])
@@ -471,6 +477,14 @@ class HasState(Protocol):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from the state."""
+
+
+def _are_rows(history: Any) -> bool:
+    """True for a list of rows; a row has numbers by name."""
+    return isinstance(history, list) and all(
+        isinstance(row, dict) and all(isinstance(n, int | float) for n in row.values())
+        for row in history
+    )
 
 
 def compiled(loss: Callable[..., Variable]) -> Callable[..., Variable]:
