@@ -79,9 +79,13 @@ class Progress:
         self.warnings.append(f"{NAME} {reason}: starting a new one; the old one is kept beside it")
 
     def of(self, key: str) -> dict[str, Any]:
-        """The facts of a step: started, passed, attempts, hints."""
+        """The facts of a step, such as attempts; those of wrong types are left out."""
         state: dict[str, Any] = self._content["steps"].get(key, {})
-        return state
+        return {
+            name: fact
+            for name, fact in state.items()
+            if name not in FACTS or has_form(fact, FACTS[name])
+        }
 
     def note(self, key: str, **facts: Any) -> None:
         """Remember facts of a step, such as ``passed=True``."""
@@ -112,28 +116,31 @@ def _is_understood(content: Any) -> bool:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         return False
     steps = content.get("steps")
-    return isinstance(steps, dict) and all(_are_facts(facts) for facts in steps.values())
+    return isinstance(steps, dict) and all(isinstance(facts, dict) for facts in steps.values())
 
 
-FACTS: dict[str, type] = {
-    "attempts": int,
-    "cell": str,
-    "cells": dict,
-    "hints": int,
-    "hunt": dict,
-    "passed": bool,
-    "predictions": list,
-    "started": bool,
-    "taken": dict,
+FACTS: dict[str, tuple[type, ...]] = {
+    "attempts": (int,),
+    "cell": (str,),
+    "cells": (dict, str),
+    "hints": (int,),
+    "hunt": (dict, int),
+    "passed": (bool,),
+    "predictions": (list, str),
+    "started": (bool,),
+    "taken": (dict, dict, str),
 }
-"""The facts of a step, by their types in the file."""
+"""The types of the facts of a step: of the fact, then of its values, then of their values."""
 
 
-def _are_facts(facts: Any) -> bool:
-    """True for an object with facts of the right types; other keys may be of a later version."""
-    return isinstance(facts, dict) and all(
-        type(facts[name]) is kind for name, kind in FACTS.items() if name in facts
-    )
+def has_form(value: Any, kinds: tuple[type, ...]) -> bool:
+    """True if the value has the first type, and its own values have the next ones."""
+    if type(value) is not kinds[0]:
+        return False
+    if len(kinds) == 1:
+        return True
+    inner = value.values() if isinstance(value, dict) else value
+    return all(has_form(one, kinds[1:]) for one in inner)
 
 
 def write_atomically(path: Path, text: str) -> None:
