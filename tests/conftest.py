@@ -48,15 +48,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("fuzzing")
     group.addoption("--programs", type=int, default=200, help="random programs (default: 200)")
     group.addoption("--fuzz-seed", type=int, default=0, help="the seed of random programs")
+    group.addoption("--mutated-files", type=int, default=360, help="mutated files (default: 360)")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Who computed the random programs, and the number of compared arrays."""
-    counts: Counter[str] = Counter()
-    for report in [one for reports in terminalreporter.stats.values() for one in reports]:
-        for name, value in getattr(report, "user_properties", ()):
-            if name == "fuzzing" and report.when == "call":
-                counts.update(value)
-    if counts:
-        terminalreporter.section("fuzzing: compared arrays")
-        terminalreporter.write_line(", ".join(f"{who}: {n}" for who, n in counts.items()))
+    """Who computed the random programs, and the outcomes of reading mutated files."""
+    for title in ("fuzzing: compared arrays", "mutated files: outcomes"):
+        counts: Counter[str] = Counter()
+        for report in [one for reports in terminalreporter.stats.values() for one in reports]:
+            for name, value in getattr(report, "user_properties", ()):
+                if name == title.partition(":")[0] and report.when == "call":
+                    counts.update(value)
+        if counts:
+            terminalreporter.section(title)
+            terminalreporter.write_line(", ".join(f"{who}: {n}" for who, n in counts.items()))
