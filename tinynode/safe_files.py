@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 
 from tinynode.errors import describe
 
-MOST_TEXT = 1 << 26
-"""The bytes of a file of text, such as a net: 64 MiB."""
+MOST_TEXT = 1 << 28
+"""The bytes of a file of text, such as a net: 256 MiB."""
 MOST_DEPTH = 64
 """The depth of lists and objects in each other in a text of JSON."""
 
@@ -46,15 +46,6 @@ def open_file(path: str | os.PathLike[str]) -> BinaryIO:
         file.close()
         raise
     return file
-
-
-def check_is_file(path: str | os.PathLike[str]) -> None:
-    """Check that ``open_file`` can open a file, for a library that opens paths itself.
-
-    Raises:
-        OSError: as for ``open_file``.
-    """
-    open_file(path).close()
 
 
 def read_file(path: str | os.PathLike[str], most: int | None = None) -> bytes:
@@ -139,15 +130,15 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _check_depth(data: Any, most_depth: int) -> None:
     """Refuse lists and objects deeper in each other than ``most_depth``."""
-    if not _is_deeper(data, most_depth):
+    if not is_deeper(data, most_depth):
         return
     values = data if isinstance(data, dict) else {}
-    keys = [key for key, value in values.items() if _is_deeper(value, most_depth - 1)]
+    keys = [key for key, value in values.items() if is_deeper(value, most_depth - 1)]
     where = f", at the key {quoted(keys[0])}" if keys else ""
     raise ValueError(f"{_too_deep(most_depth)}{where}")
 
 
-def _is_deeper(data: Any, depth: int) -> bool:
+def is_deeper(data: Any, depth: int) -> bool:
     """True if lists and objects stand in each other more than ``depth`` deep."""
     level = [data] if isinstance(data, dict | list) else []
     while level and depth > 0:

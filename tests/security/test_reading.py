@@ -238,6 +238,20 @@ def optimizer() -> nn.Adam:
     return nn.Adam([{"parameters": first}, {"parameters": second, "lr": 0.01}], 0.1)
 
 
+def test_a_checkpoint_that_could_not_be_loaded_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    value: list[Any] = []
+    for _ in range(180):
+        value = [value]
+    nn.save_checkpoint(path, value=value)
+    assert nn.load_checkpoint(path) == {"value": value}
+    for _ in range(40):
+        value = [value]
+    with pytest.raises(StateError, match="more than 200 deep"):
+        nn.save_checkpoint(tmp_path / "other.npz", value=value)
+    assert not (tmp_path / "other.npz").exists()
+
+
 CHANGES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "settings": (lambda d, s: d.update(settings=[1]), "optimizer: settings must be an object"),
     "class": (lambda d, s: d.update({"class": 3}), "optimizer: class must be text, got int 3"),

@@ -23,7 +23,7 @@ from tinynode.devices import is_array
 from tinynode.errors import StateError, describe
 from tinynode.nn.serializers import load, write_arrays
 from tinynode.nn.state import State, host_array
-from tinynode.safe_files import entry, parse_json
+from tinynode.safe_files import entry, is_deeper, parse_json
 
 _TEXT = "checkpoint.json"
 _ARRAY = "@array"
@@ -76,6 +76,11 @@ def save_checkpoint(path: str | os.PathLike[str], **parts: Any) -> None:
         "values": values,
         "random": encoder.encode("random/state", random.get_state()),
     }
+    if is_deeper(document, _MOST_DEPTH):
+        raise StateError(
+            f"save_checkpoint: lists and dicts stand in each other more than {_MOST_DEPTH} deep, "
+            "and load_checkpoint would refuse the file. Save flatter values."
+        )
     text = json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass")
     encoder.arrays[_TEXT] = numpy.frombuffer(text, numpy.uint8)
     write_arrays(path, encoder.arrays)

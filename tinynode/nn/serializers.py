@@ -23,7 +23,7 @@ from tinynode.errors import StateError, describe
 from tinynode.nn import safetensors_files
 from tinynode.nn.module import Module
 from tinynode.nn.state import State, host_array, take_prefix
-from tinynode.safe_files import check_is_file, open_file, read_file
+from tinynode.safe_files import open_file, read_file
 
 _FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest date of the zip format
 _SUFFIX = ".npy"
@@ -199,7 +199,7 @@ def map_npy(caller: str, path: str | os.PathLike[str]) -> Any:
         FileNotFoundError: there is no such file.
         StateError: the file has another format, is damaged, or holds pickled objects.
     """
-    check_is_file(path)
+    open_file(path).close()  # refuses a pipe or a device, which NumPy would open
     try:
         return numpy.lib.format.open_memmap(path, mode="r")
     except _DAMAGE as error:
