@@ -14,9 +14,10 @@ import errno
 import json
 import os
 import stat
+from collections.abc import Iterable
 from typing import Any, BinaryIO
 
-from tinynode.errors import describe
+from tinynode.errors import describe, printable
 
 MOST_TEXT = 1 << 28
 """The bytes of a file of text, such as a net: 256 MiB."""
@@ -191,3 +192,10 @@ def quoted(value: Any) -> str:
     """The repr of a value out of a file, cut to 60 characters: no name fills the screen."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def listed(names: Iterable[Any], most: int = 20) -> str:
+    """The first names out of a file, each cut to 60 characters: ``a, b and 7 more``."""
+    found = list(names)
+    text = ", ".join(printable(str(name)[:60]) for name in found[:most])
+    return f"{text} and {len(found) - most} more" if len(found) > most else text

@@ -23,7 +23,7 @@ from tinynode.devices import is_array
 from tinynode.errors import StateError, describe
 from tinynode.nn.serializers import load, write_arrays
 from tinynode.nn.state import State, host_array
-from tinynode.safe_files import entry, is_deeper, parse_json
+from tinynode.safe_files import entry, is_deeper, listed, parse_json
 
 _TEXT = "checkpoint.json"
 _ARRAY = "@array"
@@ -238,14 +238,14 @@ def _check_names(
                 f"{file} holds {name} as a plain value, which is returned. Leave {name}= out."
             )
         raise StateError(
-            f"{file} has no {name}; the file has {', '.join(saved) or 'no objects'}. Leave "
+            f"{file} has no {name}; the file has {listed(saved) or 'no objects'}. Leave "
             f"{name}= out."
         )
     left = [name for name in saved if name not in objects]
     if left:
         raise StateError(
-            f"{file} also holds {', '.join(left)}. Give {left[0]}=..., or {left[0]}=None to leave "
-            "it out."
+            f"{file} also holds {listed(left)}. Give {listed(left[:1])}=..., or "
+            f"{listed(left[:1])}=None to leave it out."
         )
 
 
@@ -263,11 +263,11 @@ def _check_objects(
                 f"{describe(part)}."
             )
         stored, own = saved[name], _settings(part)
-        here, there = type(part).__name__, stored["class"]
+        here, there = type(part).__name__, stored["class"][:60]
         if set(own) != set(stored["settings"]) or (own and here != there):
             raise StateError(
-                f"{file}: {name} is {here}({', '.join(own)}) here, and "
-                f"{there}({', '.join(stored['settings'])}) in the file. Make the same object."
+                f"{file}: {name} is {here}({listed(own)}) here, and "
+                f"{there}({listed(stored['settings'])}) in the file. Make the same object."
             )
         sizes = len(own.get("groups", ())), len(stored["settings"].get("groups", ()))
         if sizes[0] != sizes[1]:
@@ -288,7 +288,7 @@ def _check_settings(where: str, own: Mapping[str, Any], stored: Mapping[str, Any
         if name == "groups":
             for number, (group, given) in enumerate(zip(value, found, strict=True)):
                 if set(group) != set(given):
-                    raise StateError(f"{where}: group {number} has the settings {[*given][:9]}.")
+                    raise StateError(f"{where}: group {number} has the settings {listed(given)}.")
                 _check_settings(f"{where}: group {number}", group, given)
         elif None not in (found, value) and _kind(found) != _kind(value):
             raise StateError(

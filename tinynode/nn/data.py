@@ -25,6 +25,7 @@ from tinynode.devices import Device, get_device, is_array, using_device
 from tinynode.errors import StateError, describe
 from tinynode.nn.checks import RefusesKeywords, checked_number, checked_size
 from tinynode.nn.serializers import map_npy, read_npz
+from tinynode.safe_files import listed, quoted
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -279,7 +280,7 @@ class DataLoader(RefusesKeywords):
         if not isinstance(state, Mapping) or set(state) != set(own):
             raise StateError(
                 f"DataLoader.load_state_dict: the state must have {', '.join(own)}, got "
-                f"{', '.join(map(str, state)) if isinstance(state, Mapping) else describe(state)}."
+                f"{listed(state) if isinstance(state, Mapping) else describe(state)}."
             )
         try:
             seed, epoch, position = [
@@ -292,8 +293,8 @@ class DataLoader(RefusesKeywords):
         for name in fixed:
             if state[name] != own[name]:
                 raise StateError(
-                    f"DataLoader.load_state_dict: {name} is {own[name]} here and {state[name]} in "
-                    "the state. Make the loader as it was saved."
+                    f"DataLoader.load_state_dict: {name} is {own[name]} here and "
+                    f"{quoted(state[name])} in the state. Make the loader as it was saved."
                 )
         self._seed, self._epoch, self._position = seed, epoch, position
         self._is_resumed = True

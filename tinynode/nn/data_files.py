@@ -16,10 +16,9 @@ from typing import Any
 import numpy
 
 from tinynode import random
-from tinynode.errors import printable
 from tinynode.nn.checks import checked_size
 from tinynode.nn.data import ArrayDataset, Dataset
-from tinynode.safe_files import quoted, read_file
+from tinynode.safe_files import listed, quoted, read_file
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP")
@@ -132,10 +131,8 @@ class _Table:
         """Raise an error if the header has not each of these columns."""
         for column in columns:
             if column not in self._places:
-                known = ", ".join(printable(name[:60]) for name in self.header[:20])
-                more = f" and {len(self.header) - 20} more" if len(self.header) > 20 else ""
                 raise ValueError(
-                    f"{self.path} has no column {quoted(column)}; it has {known}{more}."
+                    f"{self.path} has no column {quoted(column)}; it has {listed(self.header)}."
                 )
 
     def place(self, column: str) -> int:

@@ -14,6 +14,7 @@ import numpy
 from tinynode.core.variable import Variable
 from tinynode.devices import is_array, to_host
 from tinynode.errors import StateError, describe
+from tinynode.safe_files import listed
 
 State = dict[str, Any]
 """NumPy arrays by name."""
@@ -55,8 +56,8 @@ def checked_state(caller: str, state: Mapping[str, Any], expected: Mapping[str, 
     missing = [name for name in expected if name not in state]
     unknown = [name for name in state if name not in expected]
     if missing or unknown:
-        parts = [f"the state lacks {_first_names(missing)}"] if missing else []
-        parts += [f"the state has {_first_names(unknown)}, unknown here"] if unknown else []
+        parts = [f"the state lacks {listed(missing, 3)}"] if missing else []
+        parts += [f"the state has {listed(unknown, 3)}, unknown here"] if unknown else []
         raise StateError(f"{caller}: {'; '.join(parts)}. Was it saved from another model?")
     checked = {name: host_array(caller, name, state[name]) for name in expected}
     for name, own in expected.items():
@@ -66,11 +67,6 @@ def checked_state(caller: str, state: Mapping[str, Any], expected: Mapping[str, 
                 "Make the model with the sizes and the dtype that it was saved with."
             )
     return checked
-
-
-def _first_names(names: list[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
 
 
 def _kind(array: Any) -> str:

@@ -27,6 +27,7 @@ from tinynode.nn.optimizers import Optimizer
 from tinynode.nn.schedules import PlateauSchedule
 from tinynode.nn.state import State
 from tinynode.nn.training_log import Row, make_log
+from tinynode.safe_files import listed, quoted
 
 Batch: TypeAlias = tuple[Any, ...]
 Metric: TypeAlias = Callable[..., Any]
@@ -369,12 +370,12 @@ class Trainer(RefusesKeywords):
             StateError: a number is missing or outside the possible range; nothing changes.
         """
         if set(state) != set(self.state_dict()):
-            raise StateError(f"Trainer.load_state_dict: the state has the names {[*state]}.")
+            raise StateError(f"Trainer.load_state_dict: the state has the names {listed(state)}.")
         limits = {"position": len(self.train) - 1}
         for name in ("epoch", "position", "steps", "examples"):
             number = state[name]
             if type(number) is not int or not 0 <= number <= limits.get(name, number):
-                raise StateError(f"training: {name} cannot be {number!r}: it is damaged.")
+                raise StateError(f"training: {name} cannot be {quoted(number)}: it is damaged.")
         if type(state["loss_sum"]) not in (int, float):
             raise StateError(
                 f"training: loss_sum cannot be {describe(state['loss_sum'])}: it is damaged."

@@ -139,7 +139,7 @@ def has_form(value: Any, kinds: tuple[type, ...]) -> bool:
         return False
     if len(kinds) == 1:
         return True
-    inner = value.values() if isinstance(value, dict) else value
+    inner: Any = value.values() if isinstance(value, dict) else value
     return all(has_form(one, kinds[1:]) for one in inner)
 
 
