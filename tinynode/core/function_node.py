@@ -82,6 +82,8 @@ class FunctionNode(HookOwner):
         is_reduction: True if ``self.axes`` are reduced, and kept if ``self.keepdims``.
         guard: sentences: why the function makes NaN or inf, and how a program avoids that.
         input_names: the names of the inputs in messages; a class may leave out the last inputs.
+        input_counts: the possible numbers of inputs; ``(1, ...)`` is one or more, () is unknown.
+        output_counts: the possible numbers of outputs, likewise.
         type_hint: a sentence for an error of ``check_type_forward``: what to try.
         is_random: True if each run draws other outputs. Such a function has no inputs, and has
             the attributes ``shape`` and ``generator``: see ``functions/draws.py``.
@@ -108,6 +110,8 @@ class FunctionNode(HookOwner):
     is_reduction: bool = False
     guard: str = ""
     input_names: tuple[str, ...] = ()
+    input_counts: tuple[Any, ...] = ()
+    output_counts: tuple[Any, ...] = ()
     type_hint: str = ""
     is_random: bool = False
     is_collective: bool = False

@@ -87,6 +87,7 @@ class ReLUGrad(FunctionNode):
     y: (s), gy: (s) -> gx: (s).   dL/dy = 0   dL/dgy = dL/dgx where y > 0, else 0
     """
 
+    input_counts = (2,)
     is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -261,6 +262,7 @@ class SiLUGrad(FunctionNode):
     dL/dx = h gy s (1 - s) (2 + x (1 - 2 s))
     """
 
+    input_counts = (2,)
     is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -337,6 +339,7 @@ class LeakyReLUGrad(FunctionNode):
     x: (s), gy: (s) -> gx: (s).   dL/dx = 0   dL/dgy = the same function of dL/dgx
     """
 
+    input_counts = (2,)
     is_elementwise = True
 
     def __init__(self, slope: float) -> None:
@@ -403,6 +406,7 @@ class ELUGrad(FunctionNode):
     dL/dx = 0 where x > 0, else h * gy * scale * alpha * e^x
     """
 
+    input_counts = (2,)
     is_elementwise = True
 
     def __init__(self, alpha: float, scale: float) -> None:
@@ -498,6 +502,7 @@ class GELUGrad(FunctionNode):
     dL/dgy = h * (P(x) + x p(x))
     """
 
+    input_counts = (2,)
     is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -587,6 +592,7 @@ class TanhGELUGrad(FunctionNode):
     With h = dL/dgx:   dL/dgy = h * d   dL/dx = h * gy * (1 - t^2) * (u + 3 a c x^2 - x t u^2)
     """
 
+    input_counts = (2,)
     is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -676,6 +682,7 @@ class HardSiLUGrad(FunctionNode):
     dL/dx = h * gy / 3 where |x| < 3, else 0
     """
 
+    input_counts = (2,)
     is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:

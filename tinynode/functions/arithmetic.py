@@ -134,6 +134,7 @@ class AddAll(FunctionNode):
     x_i: (s) -> z: (s).   dL/dx_i = dL/dz
     """
 
+    input_counts = (1, ...)
     is_elementwise = True
     complex_rule = "conjugate"
     is_polynomial = True

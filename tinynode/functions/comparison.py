@@ -253,6 +253,7 @@ class ExtremeGrad(FunctionNode):
     dL/dg is the same function of dL/dgx; dL/dx, dL/dy and dL/dz are 0
     """
 
+    input_counts = (4,)
     is_elementwise = True
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -300,6 +301,7 @@ class ClipGrad(FunctionNode):
     x: (s), gy: (s) -> gx: (s).   dL/dx = 0   dL/dgy = dL/dgx where low <= x <= high, else 0
     """
 
+    input_counts = (2,)
     is_elementwise = True
 
     def __init__(self, low: float | None, high: float | None) -> None:

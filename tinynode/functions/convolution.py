@@ -34,6 +34,7 @@ from tinynode.devices import (
     widened_array,
 )
 from tinynode.errors import OperandError, describe, unknown_keywords
+from tinynode.functions.attributes import Count, Counts, Lengths
 from tinynode.functions.image_windows import IntPair, Windows, integer, make_windows, pair
 from tinynode.functions.manipulation import pad
 from tinynode.functions.operands import (
@@ -116,7 +117,7 @@ class Unfold(FunctionNode):
 
     is_polynomial = True
 
-    def __init__(self, windows: Windows, counts: tuple[int, int] | None = None) -> None:
+    def __init__(self, windows: Windows, counts: Counts | None = None) -> None:
         self.windows = windows
         self.counts = counts
 
@@ -140,7 +141,7 @@ class Fold(FunctionNode):
     is_polynomial = True
     wide = True
 
-    def __init__(self, windows: Windows, image: tuple[int, int]) -> None:
+    def __init__(self, windows: Windows, image: Lengths) -> None:
         self.windows = windows
         self.image = image
 
@@ -165,9 +166,10 @@ class Conv2d(FunctionNode):
     With g = dL/dy:   dL/dx = Conv2dGradX(g, w)   dL/dw = Conv2dGradW(x, g)
     """
 
+    input_counts = (2,)
     is_polynomial = True
 
-    def __init__(self, windows: Windows, groups: int, counts: tuple[int, int]) -> None:
+    def __init__(self, windows: Windows, groups: Count, counts: Counts) -> None:
         self.windows = windows
         self.groups = groups
         self.counts = counts
@@ -231,9 +233,10 @@ class Conv2dGradX(FunctionNode):
     With h = dL/dgx:   dL/dgy = Conv2d(h, w)   dL/dw = Conv2dGradW(h, gy)
     """
 
+    input_counts = (2,)
     is_polynomial = True
 
-    def __init__(self, windows: Windows, groups: int, image: tuple[int, int]) -> None:
+    def __init__(self, windows: Windows, groups: Count, image: Lengths) -> None:
         self.windows = windows
         self.groups = groups
         self.image = image
@@ -274,9 +277,10 @@ class Conv2dGradW(FunctionNode):
     With h = dL/dgw:   dL/dx = Conv2dGradX(gy, h)   dL/dgy = Conv2d(x, h)
     """
 
+    input_counts = (2,)
     is_polynomial = True
 
-    def __init__(self, windows: Windows, groups: int) -> None:
+    def __init__(self, windows: Windows, groups: Count) -> None:
         self.windows = windows
         self.groups = groups
 
@@ -374,7 +378,7 @@ def _padded_by_name(
 
 
 def _convolve(
-    function: str, x: Variable, w: Variable, b: Any, windows: Windows, groups: int
+    function: str, x: Variable, w: Variable, b: Any, windows: Windows, groups: Count
 ) -> Variable:
     """The images (n, out, oh, ow) of conv2d."""
     counts = windows.counts((x.shape[2], x.shape[3]))

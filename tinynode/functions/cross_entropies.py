@@ -18,6 +18,7 @@ from tinynode.functions.activation import (
     log_softmax_gradient,
 )
 from tinynode.functions.arithmetic import BroadcastingNode
+from tinynode.functions.attributes import Fraction, Length, Reduction
 from tinynode.functions.comparison import not_equal
 from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.exponential import Exp, sigmoid
@@ -57,8 +58,8 @@ __all__ = [
 class _LabelledRows(FunctionNode):
     """Base of softmax cross entropy and the gradients: rows of scores with integer labels."""
 
-    def __init__(self, reduction: str, ignore_label: int, smoothing: float = 0.0) -> None:
-        self.reduction = reduction
+    def __init__(self, reduction: Reduction, ignore_label: int, smoothing: Fraction = 0.0) -> None:
+        self.reduction = check_reduction(type(self).__name__, reduction)
         self.ignore_label = ignore_label
         self.smoothing = smoothing
 
@@ -89,6 +90,8 @@ class SoftmaxCrossEntropy(_LabelledRows):
     With p = softmax(x), r_i the sum of q_i, m the divisor:   dL/dx = dL/dloss * (p r - q) / m
     """
 
+    input_counts = (2, 3)
+    output_counts = (2,)
     input_names = ("x", "labels", "class_weight")
     type_hint = (
         "x is (n, classes), floating; labels is (n), integer; for one-hot labels use argmax. More "
@@ -152,6 +155,8 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
     With h = dL/dgx:   dL/dlog_p = h * g * e^log_p r / m   dL/dg = sum of h * (e^log_p r - q) / m,
     over the row or over all
     """
+
+    input_counts = (3, 4)
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
         expect(in_types.size() >= 3)
@@ -274,7 +279,7 @@ def softmax_cross_entropy(
     """
     x = as_operand("softmax_cross_entropy", "x", x, first_variable(labels, class_weight))
     labels = signed_labels(as_labels("softmax_cross_entropy", labels, x))
-    check_reduction("softmax_cross_entropy", reduction)
+    chosen = check_reduction("softmax_cross_entropy", reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(
             f"softmax_cross_entropy: label_smoothing must lie in 0 to 1, got {label_smoothing}."
@@ -292,7 +297,7 @@ def softmax_cross_entropy(
         inputs.append(widened(weight.detach()))
     if is_floating_array(labels.raw) and x.ndim == 2 and labels.shape == x.shape:
         return narrowed(_against_probabilities(inputs, reduction, label_smoothing), x)
-    node = SoftmaxCrossEntropy(reduction, ignore_label, float(label_smoothing))
+    node = SoftmaxCrossEntropy(chosen, ignore_label, float(label_smoothing))
     return narrowed(node.apply(tuple(inputs))[0], x)
 
 
@@ -310,6 +315,8 @@ class TakeLabels(FunctionNode):
 
     x: (n, classes), labels: (n), integer -> y: (n).   dL/dx = PutLabels(dL/dy)
     """
+
+    input_counts = (2,)
 
     def __init__(self, ignore_label: int) -> None:
         self.ignore_label = ignore_label
@@ -338,7 +345,9 @@ class PutLabels(FunctionNode):
     g: (n), labels: (n), integer -> y: (n, classes).   dL/dg = TakeLabels(dL/dy)
     """
 
-    def __init__(self, ignore_label: int, classes: int) -> None:
+    input_counts = (2,)
+
+    def __init__(self, ignore_label: int, classes: Length) -> None:
         self.ignore_label = ignore_label
         self.classes = classes
 

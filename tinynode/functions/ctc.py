@@ -15,6 +15,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, any_true, is_integer, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.functions.arithmetic import negative
+from tinynode.functions.attributes import Length
 from tinynode.functions.comparison import less
 from tinynode.functions.data_types import narrowed, widened
 from tinynode.functions.indexing import TakeAlongAxis
@@ -40,7 +41,10 @@ class CTCStates(FunctionNode):
     two states; has_end: (n, 2), bool; counts: (n), the label lengths.
     """
 
-    def __init__(self, time: int, classes: int, blank: int) -> None:
+    input_counts = (3,)
+    output_counts = (6,)
+
+    def __init__(self, time: Length, classes: Length, blank: Length) -> None:
         self.time = time
         self.classes = classes
         self.blank = blank

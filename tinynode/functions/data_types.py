@@ -22,6 +22,7 @@ from tinynode.devices import (
 )
 from tinynode.errors import OperandError, dtype_name
 from tinynode.functions import guards
+from tinynode.functions.attributes import Dtype
 from tinynode.functions.operands import as_operand, input_nodes, unchanged
 
 __all__ = ["AsType", "Copy", "Identity", "ToDevice", "astype", "copy", "identity", "to_device"]
@@ -84,7 +85,7 @@ class AsType(FunctionNode):
     complex_rule = "conjugate"
     is_polynomial = True
 
-    def __init__(self, dtype: Any) -> None:
+    def __init__(self, dtype: Dtype) -> None:
         self.dtype = dtype
 
     def forward(self, inputs: Arrays) -> Arrays:

@@ -110,6 +110,7 @@ class Eigh(SquareMatrixNode):
     eigenvalues are equal and dL/dV is given
     """
 
+    output_counts = (2,)
     guard = guards.EQUAL_VALUES
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -170,6 +171,7 @@ class Svd(FunctionNode):
     """
 
     guard = guards.EQUAL_VALUES
+    output_counts = (3,)
     input_names = ("x",)
     type_hint = "x is (..., n, m), floating."
 

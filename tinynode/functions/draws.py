@@ -20,6 +20,7 @@ from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, Arrays, Device
 from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.activation import softmax
+from tinynode.functions.attributes import AnyGenerator, Dtype, Fraction, Shape
 from tinynode.functions.operands import (
     as_floating,
     as_number,
@@ -124,11 +125,17 @@ class DropoutMask(FunctionNode):
     -> m: (shape). No gradient: there is no input.
     """
 
+    input_counts = (0,)
     is_random = True
     output_device: Device
 
     def __init__(
-        self, shape: tuple[int, ...], dtype: Any, device: Device, ratio: float, generator: Any
+        self,
+        shape: Shape,
+        dtype: Dtype,
+        device: Device,
+        ratio: Fraction,
+        generator: AnyGenerator,
     ) -> None:
         self.shape = shape
         self.dtype = dtype
@@ -239,10 +246,13 @@ class GumbelNoise(FunctionNode):
     -> y: (shape). No gradient: there is no input.
     """
 
+    input_counts = (0,)
     is_random = True
     output_device: Device
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any, device: Device, generator: Any) -> None:
+    def __init__(
+        self, shape: Shape, dtype: Dtype, device: Device, generator: AnyGenerator
+    ) -> None:
         self.shape = shape
         self.dtype = dtype
         self.output_device = device

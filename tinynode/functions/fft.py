@@ -25,6 +25,7 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, Arrays, Device, get_device, namespace_of
 from tinynode.errors import OperandError, describe
+from tinynode.functions.attributes import Axes, Count, Norm
 from tinynode.functions.complex_numbers import conj, is_complex
 from tinynode.functions.data_types import astype
 from tinynode.functions.indexing import get_item
@@ -57,9 +58,18 @@ __all__ = [
     "rfftn",
 ]
 
-Axes = int | Sequence[int] | None
-TURNED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
+GivenAxes = int | Sequence[int] | None
+TURNED: dict[Norm, Norm] = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 """By ``norm``: the ``norm`` of the opposite transform that divides by the same number."""
+
+
+def check_norm(function: str, norm: Norm) -> Norm:
+    """The norm. Raises ValueError unless it is "backward", "ortho" or "forward"."""
+    if norm not in TURNED:
+        raise ValueError(
+            f"{function}: norm is {norm!r}; it must be 'backward', 'ortho' or 'forward'."
+        )
+    return norm
 
 
 class TransformNode(FunctionNode):
@@ -67,9 +77,9 @@ class TransformNode(FunctionNode):
 
     complex_rule = "own"
 
-    def __init__(self, axes: tuple[int, ...], norm: str) -> None:
+    def __init__(self, axes: Axes, norm: Norm) -> None:
         self.axes = axes
-        self.norm = norm
+        self.norm: Norm = check_norm(type(self).__name__, norm)
 
 
 class Fft(TransformNode):
@@ -128,7 +138,7 @@ class InverseRealFft(TransformNode):
     dL/dx = w * RealFft(dL/dy), ``norm`` turned, w = 2 where a conjugate is left out, else 1
     """
 
-    def __init__(self, axes: tuple[int, ...], norm: str, n: int) -> None:
+    def __init__(self, axes: Axes, norm: Norm, n: Count) -> None:
         super().__init__(axes, norm)
         self.n = n
 
@@ -161,7 +171,7 @@ def _weights(x: Variable, axis: int, n: int, weight: float) -> Variable:
 # --- one axis ------------------------------------------------------------------------------------
 
 
-def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Variable:
+def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Variable:
     """The Fourier transform over an axis.
 
     Args:
@@ -178,13 +188,13 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
     return Fft((axis,), norm).apply((as_complex(x),))[0]
 
 
-def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Variable:
+def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Variable:
     """The inverse Fourier transform over an axis; arguments and errors as for ``fft``."""
     x, axis = _prepared("ifft", x, n, axis, norm)
     return InverseFft((axis,), norm).apply((as_complex(x),))[0]
 
 
-def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Variable:
+def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Variable:
     """The transform of a real x over an axis: the first n // 2 + 1 entries.
 
     Arguments as for ``fft``.
@@ -197,7 +207,7 @@ def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     return RealFft((axis,), norm).apply((_as_real("rfft", x),))[0]
 
 
-def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Variable:
+def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Variable:
     """The real array with the transform x, of which n // 2 + 1 entries are given.
 
     Args:
@@ -213,7 +223,7 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     return InverseRealFft((axis,), norm, length).apply((as_complex(x),))[0]
 
 
-def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Variable:
+def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Variable:
     """The transform of an x with x_(n-j) = conj(x_j), of which n // 2 + 1 entries are given.
 
     The result is real; arguments and errors as for ``irfft``.
@@ -222,7 +232,7 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     return InverseRealFft((axis,), TURNED[norm], length).apply((conj(as_complex(x)),))[0]
 
 
-def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Variable:
+def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Variable:
     """The inverse of ``hfft``: n // 2 + 1 entries of the inverse transform of a real x.
 
     Arguments and errors as for ``rfft``.
@@ -235,7 +245,7 @@ def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
 
 
 def fftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Axes = None, norm: str = "backward"
+    x: Any, /, *, s: Sequence[int] | None = None, axes: GivenAxes = None, norm: Norm = "backward"
 ) -> Variable:
     """The Fourier transform over several axes, by default over all.
 
@@ -255,7 +265,7 @@ def fftn(
 
 
 def ifftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Axes = None, norm: str = "backward"
+    x: Any, /, *, s: Sequence[int] | None = None, axes: GivenAxes = None, norm: Norm = "backward"
 ) -> Variable:
     """The inverse Fourier transform over several axes; arguments and errors as for ``fftn``."""
     x, given = _prepared_axes("ifftn", x, s, axes, norm)
@@ -263,7 +273,7 @@ def ifftn(
 
 
 def rfftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Axes = None, norm: str = "backward"
+    x: Any, /, *, s: Sequence[int] | None = None, axes: GivenAxes = None, norm: Norm = "backward"
 ) -> Variable:
     """The transform of a real x over axes: ``rfft`` over the last, ``fft`` over the others.
 
@@ -280,7 +290,7 @@ def rfftn(
 
 
 def irfftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Axes = None, norm: str = "backward"
+    x: Any, /, *, s: Sequence[int] | None = None, axes: GivenAxes = None, norm: Norm = "backward"
 ) -> Variable:
     """The inverse of ``rfftn``: ``ifft`` over all axes but the last, then ``irfft`` over the last.
 
@@ -305,7 +315,7 @@ def irfftn(
 # --- order and frequencies -----------------------------------------------------------------------
 
 
-def fftshift(x: Any, /, *, axes: Axes = None) -> Variable:
+def fftshift(x: Any, /, *, axes: GivenAxes = None) -> Variable:
     """x with the entry of frequency 0 moved to the middle, along axes, by default all.
 
     Raises:
@@ -314,12 +324,12 @@ def fftshift(x: Any, /, *, axes: Axes = None) -> Variable:
     return _shifted("fftshift", x, axes, 1)
 
 
-def ifftshift(x: Any, /, *, axes: Axes = None) -> Variable:
+def ifftshift(x: Any, /, *, axes: GivenAxes = None) -> Variable:
     """The inverse of ``fftshift``; arguments and errors likewise."""
     return _shifted("ifftshift", x, axes, -1)
 
 
-def _shifted(function: str, x: Any, axes: Axes, sign: int) -> Variable:
+def _shifted(function: str, x: Any, axes: GivenAxes, sign: int) -> Variable:
     x = as_operand(function, "x", x)
     given = normalize_axes(function, axes, x.ndim)
     places = [sign * (x.shape[axis] // 2) for axis in given]
@@ -382,12 +392,9 @@ def as_complex(x: Variable) -> Variable:
     return astype(x, x.xp.result_type(x.dtype, x.xp.complex64))
 
 
-def _floating(function: str, x: Any, norm: str) -> Variable:
+def _floating(function: str, x: Any, norm: Norm) -> Variable:
     """x as a floating Variable, real or complex; refuses an unknown norm, too."""
-    if norm not in TURNED:
-        raise ValueError(
-            f"{function}: norm is {norm!r}; it must be 'backward', 'ortho' or 'forward'."
-        )
+    check_norm(function, norm)
     return as_differentiable(function, "x", x)
 
 
@@ -400,7 +407,7 @@ def _as_real(function: str, x: Variable) -> Variable:
     return x
 
 
-def _prepared(function: str, x: Any, n: int | None, axis: int, norm: str) -> tuple[Variable, int]:
+def _prepared(function: str, x: Any, n: int | None, axis: int, norm: Norm) -> tuple[Variable, int]:
     """x with the length n along the axis, and the axis counted from the front."""
     x = _floating(function, x, norm)
     axis = normalize_axis(function, axis, x.ndim)
@@ -409,7 +416,9 @@ def _prepared(function: str, x: Any, n: int | None, axis: int, norm: str) -> tup
     return _resized(x, axis, length), axis
 
 
-def _half(function: str, x: Any, n: int | None, axis: int, norm: str) -> tuple[Variable, int, int]:
+def _half(
+    function: str, x: Any, n: int | None, axis: int, norm: Norm
+) -> tuple[Variable, int, int]:
     """x with n // 2 + 1 entries along the axis, the axis counted from the front, and n."""
     x = _floating(function, x, norm)
     axis = normalize_axis(function, axis, x.ndim)
@@ -419,7 +428,7 @@ def _half(function: str, x: Any, n: int | None, axis: int, norm: str) -> tuple[V
 
 
 def _prepared_axes(
-    function: str, x: Any, s: Sequence[int] | None, axes: Axes, norm: str
+    function: str, x: Any, s: Sequence[int] | None, axes: GivenAxes, norm: Norm
 ) -> tuple[Variable, tuple[int, ...]]:
     """x with the lengths ``s`` along the axes, and the axes counted from the front."""
     x = _floating(function, x, norm)
@@ -431,7 +440,7 @@ def _prepared_axes(
 
 
 def _axes_and_lengths(
-    function: str, x: Variable, s: Sequence[int] | None, axes: Axes
+    function: str, x: Variable, s: Sequence[int] | None, axes: GivenAxes
 ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
     """The axes counted from the front, and the lengths along them; None without ``s``."""
     lengths = None if s is None else as_shape(function, "s", s)

@@ -34,6 +34,7 @@ from tinynode.devices import (
     put,
 )
 from tinynode.errors import DeviceMixError, OperandError, describe
+from tinynode.functions.attributes import AnyIndex, Axis, Length, Shape
 from tinynode.functions.masking import mark_masked
 from tinynode.functions.operands import (
     as_operand,
@@ -80,7 +81,7 @@ class Place(NamedTuple):
         return "array"
 
 
-Index = tuple[Any, ...]
+Index = AnyIndex
 """An index as hashable constants: int, Slice, None, Ellipsis and Place."""
 
 
@@ -362,6 +363,7 @@ class TakeRows(FunctionNode):
     dL/dx = zeros, plus each dL/dy_k at indices_k
     """
 
+    input_counts = (2,)
     complex_rule = "conjugate"
     is_polynomial = True
 
@@ -382,11 +384,12 @@ class AddAt(FunctionNode):
     values: (k, ...), indices: (k), integer -> y: (length, ...).   dL/dvalues_k = dL/dy[indices_k]
     """
 
+    input_counts = (2,)
     complex_rule = "conjugate"
     is_polynomial = True
     wide = True
 
-    def __init__(self, length: int) -> None:
+    def __init__(self, length: Length) -> None:
         self.length = length
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -451,6 +454,7 @@ class TakeAlongAxis(AxisNode):
     dL/dx = zeros of shape s, plus dL/dy at the indices
     """
 
+    input_counts = (2,)
     complex_rule = "conjugate"
     is_polynomial = True
 
@@ -474,7 +478,7 @@ class PositionsAlongAxis(FunctionNode):
     indices: (s with any length at axis), integer -> p: (number of indices), integer.
     """
 
-    def __init__(self, axis: int, shape: tuple[int, ...]) -> None:
+    def __init__(self, axis: Axis, shape: Shape) -> None:
         self.axis = axis
         self.shape = shape
 
@@ -519,6 +523,7 @@ class GetItem(FunctionNode):
     dL/dx = zeros of shape s, plus dL/dy at index
     """
 
+    input_counts = (1, ...)
     complex_rule = "conjugate"
     is_polynomial = True
 
@@ -569,7 +574,7 @@ class GetItemGrad(FunctionNode):
     complex_rule = "conjugate"
     is_polynomial = True
 
-    def __init__(self, index: Index, shape: tuple[int, ...]) -> None:
+    def __init__(self, index: Index, shape: Shape) -> None:
         self.index = index
         self.shape = shape
 
@@ -588,7 +593,9 @@ class Positions(FunctionNode):
     integer or bool arrays -> p: (number of selected elements), integer.
     """
 
-    def __init__(self, index: Index, shape: tuple[int, ...]) -> None:
+    input_counts = (1, ...)
+
+    def __init__(self, index: Index, shape: Shape) -> None:
         self.index = index
         self.shape = shape
 
@@ -608,6 +615,7 @@ class SetItem(FunctionNode):
     arrays name an element several times, the last value is undefined.
     """
 
+    input_counts = (2, ...)
     complex_rule = "conjugate"
     is_polynomial = True
 

@@ -127,6 +127,7 @@ class Solve(FunctionNode):
     dL/dB = A^-T dL/dX   dL/dA = -dL/dB X^T, each summed to the input's shape
     """
 
+    input_counts = (2,)
     guard = guards.SINGULAR
     input_names = ("x1", "x2")
     type_hint = "x1 is (..., n, n) and x2 (..., n, m) or (n), both floating and of one dtype."
@@ -249,6 +250,7 @@ class SlogDet(SquareMatrixNode):
     X: (..., n, n) -> sign: (...), l: (...).   dL/dX = dL/dl * X^-T; the sign has no gradient
     """
 
+    output_counts = (2,)
     guard = guards.SINGULAR
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -387,6 +389,7 @@ class Qr(FunctionNode):
     """
 
     guard = guards.SINGULAR
+    output_counts = (2,)
     input_names = ("x",)
     type_hint = "x is (..., n, m), floating."
 

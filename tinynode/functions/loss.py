@@ -13,6 +13,7 @@ from tinynode.devices import is_integer as is_integer_array
 from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.activation import relu
 from tinynode.functions.arithmetic import BroadcastingNode, abs
+from tinynode.functions.attributes import Reduction, Shape
 from tinynode.functions.comparison import clip, equal, maximum
 from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.exponential import log, square
@@ -45,13 +46,15 @@ __all__ = [
 ]
 
 
-def check_reduction(function: str, reduction: str) -> str:
-    """Raises ValueError unless the reduction is "mean", "sum" or "none"."""
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(
-            f'{function}: reduction must be "mean", "sum" or "none", got {reduction!r}.'
-        )
-    return reduction
+_REDUCTIONS: tuple[Reduction, ...] = ("mean", "sum", "none")
+
+
+def check_reduction(function: str, reduction: str) -> Reduction:
+    """The reduction. Raises ValueError unless it is "mean", "sum" or "none"."""
+    for known in _REDUCTIONS:
+        if reduction == known:
+            return known
+    raise ValueError(f'{function}: reduction must be "mean", "sum" or "none", got {reduction!r}.')
 
 
 def both_floating(
@@ -221,6 +224,7 @@ class MeanOfCounted(FunctionNode):
     dL/dlosses = dL/dy / m, for each loss
     """
 
+    input_counts = (2,)
     wide = True
 
     def __init__(self, ignore_label: int) -> None:
@@ -249,7 +253,7 @@ class MeanOfCountedGrad(MeanOfCounted):
     g: 0-d, labels: (any), integer -> y: (shape).   dL/dg = MeanOfCounted(dL/dy, labels)
     """
 
-    def __init__(self, ignore_label: int, shape: tuple[int, ...]) -> None:
+    def __init__(self, ignore_label: int, shape: Shape) -> None:
         super().__init__(ignore_label)
         self.shape = shape
 
@@ -281,6 +285,8 @@ class Hinge(FunctionNode):
     x: (n, classes), labels: (n), integer -> y: (n, classes).   dL/dx = HingeGrad(x, labels, dL/dy)
     """
 
+    input_counts = (2,)
+
     def __init__(self, ignore_label: int) -> None:
         self.ignore_label = ignore_label
 
@@ -309,6 +315,8 @@ class HingeGrad(Hinge):
     x: (n, classes), labels: (n), integer, gy: (n, classes) -> gx: (n, classes).
     dL/dx = 0   dL/dgy = the same function of dL/dgx
     """
+
+    input_counts = (3,)
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, labels, gy = inputs

@@ -14,6 +14,7 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, Arrays, is_floating, namespace_of, put
 from tinynode.errors import OperandError, describe, unknown_keywords
+from tinynode.functions.attributes import Axes, Axis, Length
 from tinynode.functions.indexing import set_item, take
 from tinynode.functions.operands import (
     as_integer,
@@ -56,6 +57,7 @@ class Concat(AxisNode):
     x_i: (s with n_i at axis) -> y: (s with sum of n_i).   dL/dx_i = the i-th part of dL/dy
     """
 
+    input_counts = (1, ...)
     complex_rule = "conjugate"
     is_polynomial = True
     type_hint = "all inputs need equal shapes, but for the axis of concat."
@@ -110,10 +112,11 @@ class Split(FunctionNode):
     x: (s) -> y_i: (s with n_i at axis).   dL/dx = the dL/dy_i, joined
     """
 
+    output_counts = (1, ...)
     complex_rule = "conjugate"
     is_polynomial = True
 
-    def __init__(self, indices: tuple[int, ...], axis: int) -> None:
+    def __init__(self, indices: tuple[Length, ...], axis: Axis) -> None:
         self.indices = indices
         self.axis = axis
 
@@ -169,6 +172,7 @@ class Stack(AxisNode):
     x_i: (s) -> y: (s with the number of inputs at axis).   dL/dx_i = Unstack(dL/dy)_i
     """
 
+    input_counts = (1, ...)
     complex_rule = "conjugate"
     is_polynomial = True
     type_hint = "all inputs need one shape and one dtype."
@@ -213,6 +217,7 @@ class Unstack(AxisNode):
     x: (s) -> y_i: (s without the axis).   dL/dx = Stack(dL/dy_0, dL/dy_1, ...)
     """
 
+    output_counts = (0, ...)
     complex_rule = "conjugate"
     is_polynomial = True
 
@@ -249,7 +254,7 @@ class Flip(FunctionNode):
     complex_rule = "conjugate"
     is_polynomial = True
 
-    def __init__(self, axes: tuple[int, ...]) -> None:
+    def __init__(self, axes: Axes) -> None:
         self.axes = axes
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -279,7 +284,7 @@ class Roll(FunctionNode):
     complex_rule = "conjugate"
     is_polynomial = True
 
-    def __init__(self, shifts: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    def __init__(self, shifts: tuple[int, ...], axes: tuple[Axis, ...]) -> None:
         self.shifts = shifts
         self.axes = axes
 

@@ -52,6 +52,7 @@ class KeepZeros(FunctionNode):
     With h = dL/dz:   dL/dy = sum_to(h, s), and 0 where replaced. None for g and d.
     """
 
+    input_counts = (3,)
     is_elementwise = True
     complex_rule = "own"
     input_names = ("y", "g", "d")

@@ -11,6 +11,7 @@ from tinynode.devices import Array, Arrays, any_true, is_float16, is_integer, na
 from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions import guards
 from tinynode.functions.activation import softmax
+from tinynode.functions.attributes import Shape
 from tinynode.functions.comparison import not_equal
 from tinynode.functions.data_types import narrowed, widened
 from tinynode.functions.indexing import TakeRows, index_list
@@ -44,6 +45,7 @@ class Linear(FunctionNode):
     dL/dx = g W   dL/dW = g^T x   dL/db = sum of the rows of g
     """
 
+    input_counts = (2, 3)
     guard = guards.PRODUCT
     is_polynomial = True
     input_names = ("x", "w", "b")
@@ -187,7 +189,7 @@ class CheckedRows(FunctionNode):
 
     is_elementwise = True
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
+    def __init__(self, shape: Shape) -> None:
         self.shape = shape
 
     def forward(self, inputs: Arrays) -> Arrays:

@@ -11,6 +11,7 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of
 from tinynode.errors import OperandError, StateError, describe, unknown_keywords
+from tinynode.functions.attributes import Axes
 from tinynode.functions.comparison import clip, maximum
 from tinynode.functions.exponential import sqrt
 from tinynode.functions.operands import (
@@ -45,10 +46,11 @@ class Standardize(FunctionNode):
     without ``center``
     """
 
+    output_counts = (3,)
     type_hint = "cast x to a floating dtype first."
     wide = True
 
-    def __init__(self, axes: tuple[int, ...], eps: float, center: bool) -> None:
+    def __init__(self, axes: Axes, eps: float, center: bool) -> None:
         self.axes = axes
         self.eps = eps
         self.center = center
@@ -95,9 +97,10 @@ class StandardizeGrad(FunctionNode):
     dL/dr = sum of h gx / r; the terms mean g and mean h fall away without ``center``
     """
 
+    input_counts = (3,)
     wide = True
 
-    def __init__(self, axes: tuple[int, ...], center: bool) -> None:
+    def __init__(self, axes: Axes, center: bool) -> None:
         self.axes = axes
         self.center = center
 

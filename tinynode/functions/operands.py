@@ -37,8 +37,7 @@ from tinynode.errors import (
     describe,
     dtype_name,
 )
-
-Shape = tuple[int, ...]
+from tinynode.functions.attributes import Shape
 
 
 def as_operands(

@@ -24,6 +24,7 @@ from tinynode.devices import (
     put_sum,
 )
 from tinynode.errors import OperandError, describe, dtype_name, unknown_keywords
+from tinynode.functions.attributes import Counts, Lengths
 from tinynode.functions.convolution import crop_image, pad_image, require_four_axes
 from tinynode.functions.image_windows import IntPair, Windows, integer, make_windows, pair
 from tinynode.functions.manipulation import pad
@@ -65,6 +66,8 @@ class MaxPool2d(FunctionNode):
     x: (n, c, height, width) -> y: (n, c, oh, ow), winners: (n, c, oh, ow), integer.
     dL/dx = dL/dy added where the winners stood; the first place wins at ties, and NaN always wins
     """
+
+    output_counts = (2,)
 
     def __init__(self, windows: Windows) -> None:
         self.windows = windows
@@ -110,9 +113,10 @@ class MaxPool2dGrad(FunctionNode):
     dL/dgy = dL/dgx where the winners stood
     """
 
+    input_counts = (2,)
     wide = True
 
-    def __init__(self, windows: Windows, image: tuple[int, int]) -> None:
+    def __init__(self, windows: Windows, image: Lengths) -> None:
         self.windows = windows
         self.image = image
 
@@ -145,6 +149,8 @@ class TakeWinners(FunctionNode):
     dL/dx = MaxPool2dGrad(dL/dy, winners)
     """
 
+    input_counts = (2,)
+
     def __init__(self, windows: Windows) -> None:
         self.windows = windows
 
@@ -173,7 +179,7 @@ class PlacesOfWinners(FunctionNode):
     winners: (n, c, oh, ow), integer -> y: (n, c, oh, ow), integer. No gradient.
     """
 
-    def __init__(self, windows: Windows, image: tuple[int, int]) -> None:
+    def __init__(self, windows: Windows, image: Lengths) -> None:
         self.windows = windows
         self.image = image
 
@@ -402,7 +408,7 @@ class AvgPool2dGrad(FunctionNode):
     is_polynomial = True
     wide = True
 
-    def __init__(self, windows: Windows, image: tuple[int, int]) -> None:
+    def __init__(self, windows: Windows, image: Lengths) -> None:
         self.windows = windows
         self.image = image
 
@@ -509,7 +515,7 @@ class UpsampleNearest2d(FunctionNode):
 
     is_polynomial = True
 
-    def __init__(self, scale: tuple[int, int]) -> None:
+    def __init__(self, scale: Counts) -> None:
         self.scale = scale
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -539,7 +545,7 @@ class SumBlocks2d(FunctionNode):
     is_polynomial = True
     wide = True
 
-    def __init__(self, scale: tuple[int, int]) -> None:
+    def __init__(self, scale: Counts) -> None:
         self.scale = scale
 
     def forward(self, inputs: Arrays) -> Arrays:

@@ -16,6 +16,7 @@ from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.functions import guards
 from tinynode.functions.arithmetic import BroadcastingNode, multiply
+from tinynode.functions.attributes import AxisFromEnd, Labels
 from tinynode.functions.complex_numbers import conj
 from tinynode.functions.indexing import get_item
 from tinynode.functions.operands import (
@@ -57,6 +58,7 @@ class MatMul(FunctionNode):
     With g = dL/dz:   dL/dx = sum_to(g @ y^T, shape of x)   dL/dy = sum_to(x^T @ g, shape of y)
     """
 
+    input_counts = (2,)
     guard = guards.PRODUCT
     complex_rule = "conjugate"
     is_polynomial = True
@@ -93,6 +95,7 @@ class MatMulOfTransposed(FunctionNode):
     With g = dL/dz:   dL/dx' = g y'^T   dL/dy' = x'^T g, each transposed for x^T and y^T
     """
 
+    input_counts = (2,)
     guard = guards.PRODUCT
     complex_rule = "conjugate"
     is_polynomial = True
@@ -253,7 +256,7 @@ class VecDot(BroadcastingNode):
     complex_rule = "own"
     is_polynomial = True
 
-    def __init__(self, axis: int) -> None:
+    def __init__(self, axis: AxisFromEnd) -> None:
         self.axis = axis
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -315,7 +318,7 @@ class Cross(BroadcastingNode):
     is_polynomial = True
     input_names = ("x1", "x2")
 
-    def __init__(self, axis: int) -> None:
+    def __init__(self, axis: AxisFromEnd) -> None:
         self.axis = axis
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -372,11 +375,12 @@ class Einsum(FunctionNode):
     and is repeated along the labels of x_i alone
     """
 
+    input_counts = (1, ...)
     complex_rule = "conjugate"
     is_polynomial = True
     wide = True
 
-    def __init__(self, inputs: tuple[str, ...], output: str) -> None:
+    def __init__(self, inputs: tuple[Labels, ...], output: Labels) -> None:
         self.subscripts = inputs
         self.output = output
 

@@ -8,6 +8,7 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, any_true, is_integer, namespace_of
 from tinynode.errors import OperandError, describe
+from tinynode.functions.attributes import Length
 from tinynode.functions.indexing import index_list
 from tinynode.functions.operands import as_operand
 
@@ -21,7 +22,7 @@ class StepMask(FunctionNode):
         ValueError: a length is out of range.
     """
 
-    def __init__(self, layer: str, steps: int) -> None:
+    def __init__(self, layer: str, steps: Length) -> None:
         self.layer = layer
         self.steps = steps
 

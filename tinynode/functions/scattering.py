@@ -12,6 +12,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, any_true, is_integer, namespace_of
 from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.arithmetic import add
+from tinynode.functions.attributes import Length
 from tinynode.functions.data_types import astype
 from tinynode.functions.indexing import (
     AddAt,
@@ -37,7 +38,7 @@ class OneHot(FunctionNode):
     indices: (s), integer -> y: (s, classes), integer. No gradient.
     """
 
-    def __init__(self, classes: int) -> None:
+    def __init__(self, classes: Length) -> None:
         self.classes = classes
 
     def forward(self, inputs: Arrays) -> Arrays:

@@ -11,6 +11,7 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.errors import OperandError, describe, unknown_keywords
+from tinynode.functions.attributes import Axis
 from tinynode.functions.indexing import TakeAlongAxis
 from tinynode.functions.masking import mark_masked
 from tinynode.functions.operands import (
@@ -47,6 +48,7 @@ class Where(FunctionNode):
     With g = dL/dz:   dL/dx = sum_to(g where c else 0, s)   dL/dy = sum_to(0 where c else g, t)
     """
 
+    input_counts = (3,)
     is_elementwise = True
     complex_rule = "conjugate"
     input_names = ("condition", "x", "y")
@@ -149,7 +151,7 @@ def _lower(function: str, x: Variable, k: Any, above: int = 0) -> Array:
 class _ArgExtreme(FunctionNode):
     """Base of argmax and argmin: the index along ``axis``, kept with length 1 if ``keepdims``."""
 
-    def __init__(self, axis: int, keepdims: bool) -> None:
+    def __init__(self, axis: Axis, keepdims: bool) -> None:
         self.axis = axis
         self.keepdims = keepdims
 
@@ -222,7 +224,7 @@ class ArgSort(FunctionNode):
     x: (s) -> i: (s), integer.
     """
 
-    def __init__(self, axis: int, descending: bool) -> None:
+    def __init__(self, axis: Axis, descending: bool) -> None:
         self.axis = axis
         self.descending = descending
 

@@ -11,9 +11,9 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of, sum_array
 from tinynode.errors import unknown_keywords
+from tinynode.functions.attributes import Axes, Axis, Shape
 from tinynode.functions.data_types import AsType
 from tinynode.functions.operands import (
-    Shape,
     as_operand,
     as_operand_list,
     as_shape,
@@ -43,7 +43,7 @@ __all__ = [
 class AxisNode(FunctionNode):
     """Base of functions along an ``axis``."""
 
-    def __init__(self, axis: int) -> None:
+    def __init__(self, axis: Axis) -> None:
         self.axis = axis
 
 
@@ -103,7 +103,7 @@ class PermuteDims(FunctionNode):
     complex_rule = "conjugate"
     is_polynomial = True
 
-    def __init__(self, axes: tuple[int, ...]) -> None:
+    def __init__(self, axes: Axes) -> None:
         self.axes = axes
 
     def forward(self, inputs: Arrays) -> Arrays:

@@ -15,6 +15,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.functions import guards
 from tinynode.functions.arithmetic import zero_safe_multiply
+from tinynode.functions.attributes import Order
 from tinynode.functions.exponential import erf_array, exp
 from tinynode.functions.operands import as_floating, as_integer
 
@@ -239,7 +240,7 @@ class PolyGamma(FunctionNode):
 
     is_elementwise = True
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: Order) -> None:
         self.n = n
 
     def forward(self, inputs: Arrays) -> Arrays:

@@ -19,6 +19,7 @@ from tinynode.devices import is_floating as is_floating_array
 from tinynode.errors import InvalidType, OperandError, describe, dtype_name, unknown_keywords
 from tinynode.functions import guards
 from tinynode.functions.arithmetic import divide
+from tinynode.functions.attributes import Axes
 from tinynode.functions.comparison import equal
 from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.exponential import exp, sqrt
@@ -78,7 +79,7 @@ class ReducingNode(FunctionNode):
 
     is_reduction = True
 
-    def __init__(self, axes: tuple[int, ...], keepdims: bool) -> None:
+    def __init__(self, axes: Axes, keepdims: bool) -> None:
         self.axes = axes
         self.keepdims = keepdims
 
@@ -568,6 +569,7 @@ class LinearScan(AxisNode):
     dL/db = t   dL/da_i = t_i * s_(i-1), and 0 for the first
     """
 
+    input_counts = (2,)
     wide = True
 
     def forward(self, inputs: Arrays) -> Arrays:

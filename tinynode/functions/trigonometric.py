@@ -117,6 +117,7 @@ class TanhGrad(FunctionNode):
     y: (s), gy: (s) -> gx: (s).   With h = dL/dgx:   dL/dgy = h * (1 - y^2)   dL/dy = -2 h gy y
     """
 
+    input_counts = (2,)
     is_elementwise = True
     complex_rule = "conjugate"
 

@@ -2,7 +2,8 @@
 
 Requirement: the text of a net may come from a stranger, and backends compute with the attributes:
 numbers become C, sizes and positions become addresses. So an operator of the text has values of
-the declared types alone. The annotations of the constructor's parameters are the list of types.
+the declared types alone. The annotations of the constructor's parameters are the list of types;
+``functions/attributes.py`` has the ranges and the closed sets of texts.
 """
 
 from __future__ import annotations
@@ -11,9 +12,14 @@ import functools
 import numbers
 import types
 import typing
+from collections.abc import Callable
 from typing import Any
 
 import numpy
+
+from tinynode.devices import find_device
+from tinynode.functions.attributes import INT64, MOST_AXES, NamedKind
+from tinynode.functions.indexing import Place, Slice
 
 _STORED = {"device": "output_device", "target": "output_device", "inputs": "subscripts"}
 """By name of a parameter: the attribute of another name that has the value."""
@@ -24,10 +30,18 @@ _ABSTRACT = {bool: bool | numpy.bool_, int: numbers.Integral, float: numbers.Rea
 @functools.cache
 def attribute_types(node_class: Any) -> dict[str, Any]:
     """The declared type of each attribute, by name, for a function of tinynode."""
-    declared = typing.get_type_hints(node_class.__init__)
+    declared = typing.get_type_hints(node_class.__init__, include_extras=True)
     declared.pop("return", None)
     stored = {_STORED[name]: kind for name, kind in declared.items() if name in _STORED}
     return declared | stored
+
+
+@functools.cache
+def stored_names(node_class: Any) -> frozenset[str]:
+    """The names of the attributes that every operator of a function has."""
+    declared = typing.get_type_hints(node_class.__init__)
+    declared.pop("return", None)
+    return frozenset([_STORED.get(name, name) for name in declared])
 
 
 def fits(value: Any, kind: Any) -> bool:
@@ -35,14 +49,42 @@ def fits(value: Any, kind: Any) -> bool:
     if kind is Any:
         return True
     origin = typing.get_origin(kind)
+    if origin is None:
+        return _is_one(value, kind)
+    if origin is typing.Annotated:
+        inner, *bounds = typing.get_args(kind)
+        return fits(value, inner) and all(_takes(bound, value) for bound in bounds)
+    if origin is typing.Literal:
+        return any(type(value) is type(one) and value == one for one in typing.get_args(kind))
     if origin in (types.UnionType, typing.Union):
         return any(fits(value, one) for one in typing.get_args(kind))
     if origin is tuple:
         return type(value) is tuple and _items_fit(value, typing.get_args(kind))
-    if not isinstance(value, _ABSTRACT.get(kind, origin or kind)):
+    return isinstance(value, origin)
+
+
+def _is_one(value: Any, kind: Any) -> bool:
+    """True for a value of a class; a number is no bool, and an integer has at most 64 bits."""
+    if type(value) is kind and kind is not int:  # quicker than an abstract class
+        return not hasattr(kind, "_fields") or _fields_fit(value, kind)
+    if type(value) is int and kind in (int, float):
+        return INT64.takes(value)
+    if not isinstance(value, _ABSTRACT.get(kind, kind)):
         return False
-    fields = typing.get_type_hints(kind) if hasattr(kind, "_fields") else {}
+    if kind is int or (kind is float and isinstance(value, numbers.Integral)):
+        return not isinstance(value, bool) and INT64.takes(value)
+    return True
+
+
+def _fields_fit(value: Any, kind: Any) -> bool:
+    """True if the fields of a named tuple are of the declared types."""
+    fields = _fields_of(kind)
     return all(fits(getattr(value, name), field) for name, field in fields.items())
+
+
+@functools.cache
+def _fields_of(kind: Any) -> dict[str, Any]:
+    return typing.get_type_hints(kind, include_extras=True)
 
 
 def _items_fit(items: tuple[Any, ...], kinds: tuple[Any, ...]) -> bool:
@@ -54,6 +96,64 @@ def _items_fit(items: tuple[Any, ...], kinds: tuple[Any, ...]) -> bool:
     return all(fits(item, kind) for item, kind in zip(items, kinds, strict=True))
 
 
+# --- values that no type says --------------------------------------------------------------------
+
+
+def _takes(bound: Any, value: Any) -> bool:
+    if isinstance(bound, NamedKind):
+        return _NAMED[bound.name](value)
+    return bool(bound.takes(value))
+
+
+def _is_dtype(value: Any) -> bool:
+    """True for a dtype of any namespace: neither an array nor a value of Python."""
+    return not isinstance(value, _PLAIN) and find_device(value) is None
+
+
+def _is_array(value: Any) -> bool:
+    return find_device(value) is not None
+
+
+def _is_generator(value: Any) -> bool:
+    return isinstance(value, numpy.random.Generator)
+
+
+def _is_index(value: Any) -> bool:
+    """True for integers, slices, None, ... and places of arrays: ``functions.indexing.Index``."""
+    return value.count(Ellipsis) <= 1 and all(_is_entry(item) for item in value)
+
+
+def _is_entry(item: Any) -> bool:
+    if item is None or item is Ellipsis or fits(item, int):
+        return True
+    if isinstance(item, Place):
+        return fits(item.axes, int) and 0 <= item.axes <= MOST_AXES
+    is_slice = isinstance(item, Slice) and all(n is None or fits(n, int) for n in item)
+    return is_slice and item.step != 0
+
+
+_PLAIN = (str, bytes, int, float, complex, tuple, list, dict, slice, types.NoneType)
+_NAMED: dict[str, Callable[[Any], bool]] = {
+    "dtype": _is_dtype,
+    "array": _is_array,
+    "generator": _is_generator,
+    "index": _is_index,
+}
+
+
 def type_text(kind: Any) -> str:
     """A type as in source text: ``int``, ``Windows``, ``tuple[int, ...]``."""
-    return kind.__name__ if isinstance(kind, type) and not typing.get_args(kind) else str(kind)
+    if kind is Ellipsis:
+        return "..."
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Annotated:
+        of = type_text(inner[0])
+        bounds = " ".join(map(str, inner[1:]))
+        return bounds if isinstance(inner[1], NamedKind) else f"{of} {bounds}"
+    if origin is typing.Literal:
+        return f"one of {', '.join(map(repr, inner))}"
+    if origin is tuple:
+        return f"tuple[{', '.join(map(type_text, inner))}]"
+    if origin in (types.UnionType, typing.Union):
+        return " | ".join(map(type_text, inner))
+    return kind.__name__ if isinstance(kind, type) else str(kind)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
-from tinynode.devices import Array, Arrays, Device, namespace_of
+from tinynode.devices import Arrays, Device, namespace_of
+from tinynode.functions.attributes import AnyArray, Length
 from tinynode.net.registry import register_op
 
 
@@ -14,7 +15,9 @@ class Constant(FunctionNode):
     -> y: (shape of value). No gradient: there is no input.
     """
 
-    def __init__(self, value: Array, device: Device) -> None:
+    input_counts = (0,)
+
+    def __init__(self, value: AnyArray, device: Device) -> None:
         self.value = value
         self.output_device = device
 
@@ -79,7 +82,10 @@ class OtherGradient(FunctionNode):
         count: the number of xs.
     """
 
-    def __init__(self, count: int) -> None:
+    input_counts = (1, ...)
+    output_counts = (1, ...)
+
+    def __init__(self, count: Length) -> None:
         self.count = count
 
     def forward(self, inputs: Arrays) -> Arrays:

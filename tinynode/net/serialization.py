@@ -20,7 +20,6 @@ is ``{"array": [...], "shape": [...], "dtype": ..., "device": ...}``.
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import os
@@ -34,11 +33,11 @@ from tinynode.devices.registry import backends
 from tinynode.errors import DeviceError, NetError, describe, dtype_name
 from tinynode.functions.image_windows import Windows, windows_of
 from tinynode.functions.indexing import Place, Slice
-from tinynode.net.attribute_types import attribute_types, fits, type_text
 from tinynode.net.helpers import OtherGradient
 from tinynode.net.net_op import AnyOp, NetOp
 from tinynode.net.operator import OF_APPLY, Operator, Slots
 from tinynode.net.registry import get_op_info
+from tinynode.net.schema import check_attributes, check_counts
 from tinynode.random import get_generator
 from tinynode.safe_files import MOST_TEXT, parse_json, read_file
 
@@ -74,7 +73,8 @@ def loads(text: str) -> NetOp:
 
     Raises:
         NetError: the text is no net, has an unknown operator or device, or writes a name twice. Or
-            an attribute is not declared by its function, or has another type.
+            an attribute is not declared by its function, is missing, or has another type or a
+            number out of range; or an operator has another number of inputs or outputs.
     """
     try:
         data = parse_json(text, _MOST_DEPTH)
@@ -241,7 +241,14 @@ def _net_of(data: Any) -> NetOp:
     writes = data.get("writes", {})
     if not isinstance(writes, dict) or not all(isinstance(n, str) for n in writes.values()):
         raise _unreadable(f"net {data['net']!r}: writes", writes, "names by name")
-    return NetOp([_any_op_of(item) for item in operators], data["net"], writes)
+    found = []
+    for number, item in enumerate(operators):
+        try:
+            found.append(_any_op_of(item))
+        except NetError as error:
+            text = str(error).removeprefix("loads: ")
+            raise NetError(f"loads: operator {number}: {text}") from error.__cause__
+    return NetOp(found, data["net"], writes)
 
 
 def _any_op_of(data: Any) -> AnyOp:
@@ -259,11 +266,13 @@ def _any_op_of(data: Any) -> AnyOp:
     for key, value in attrs.items():
         _check_is_constant(name, key)
         constants[key] = _decode(value, f"{name}: attribute {key}")
-    _check_attributes(name, constants)
+    constants = check_attributes(name, constants)
     if issubclass(get_op_info(name).node_class, OtherGradient):
         _check_other_gradient(name, constants)
     inputs, outputs = (_checked_names(name, slot, data.get(slot)) for slot in _SIDES)
-    return Operator.with_constants(name, inputs, outputs, constants)
+    operator = Operator.with_constants(name, inputs, outputs, constants)
+    check_counts(name, len(operator.input_names), len(operator.output_names))
+    return operator
 
 
 _SIDES = ("inputs", "outputs")
@@ -285,25 +294,6 @@ def _check_is_constant(type: str, name: str) -> None:
         raise NetError(f"loads: {type}: {name!r} cannot be the name of a constant.")
 
 
-def _check_attributes(type: str, attrs: dict[str, Any]) -> None:
-    """Refuse a name or a type that the constructor of a class of tinynode does not declare.
-
-    A class of a user may set attributes in other ways, such as by a decorator.
-    """
-    node_class: Any = get_op_info(type).node_class
-    if not node_class.__module__.startswith("tinynode."):
-        return
-    known = attribute_types(node_class)
-    for name, value in attrs.items():
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            names = ", ".join(known) or "none"
-            hint = f"did you mean {close[0]!r}?" if close else f"it has {names}."
-            raise NetError(f"loads: {type} has no attribute {name!r}: {hint}")
-        if not fits(value, known[name]):
-            raise _unreadable(f"{type}: attribute {name}", value, type_text(known[name]))
-
-
 def _check_other_gradient(type: str, constants: dict[str, Any]) -> None:
     """Refuse a gradient that is not of a registered type, or with attributes that are none."""
     kind = constants.get("kind")
@@ -318,7 +308,7 @@ def _check_other_gradient(type: str, constants: dict[str, Any]) -> None:
     given = dict(pairs or ())
     for name in given:
         _check_is_constant(kind, name)
-    _check_attributes(kind, given)
+    check_attributes(kind, given)
 
 
 def _unreadable(what: str, data: Any, expected: str) -> NetError:

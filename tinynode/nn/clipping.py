@@ -31,6 +31,9 @@ class ClipByNorm(FunctionNode):
         ValueError: the norm is not finite.
     """
 
+    input_counts = (1, ...)
+    output_counts = (1, ...)
+
     def __init__(self, max_norm: float) -> None:
         self.max_norm = max_norm
 
@@ -47,6 +50,9 @@ class ClipByValue(FunctionNode):
 
     g0: (s0), g1: (s1) ... -> g0': (s0), g1': (s1) ... No gradient.
     """
+
+    input_counts = (1, ...)
+    output_counts = (1, ...)
 
     def __init__(self, limit: float) -> None:
         self.limit = limit

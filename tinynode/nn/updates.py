@@ -56,6 +56,7 @@ def weight(beta: float) -> float:
 class SGDUpdate(UpdateFunction):
     """p' = p - lr * g.   p, g: (s), lr: () -> p': (s). No gradient."""
 
+    input_counts = (3,)
     numbers = ("lr",)
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -69,6 +70,8 @@ class MomentumUpdate(UpdateFunction):
     p, g, v: (s), lr, momentum: () -> p', v': (s). No gradient.
     """
 
+    input_counts = (5,)
+    output_counts = (2,)
     numbers = ("lr", "momentum")
     moments = ("v",)
 
@@ -84,6 +87,8 @@ class DecayedSGDUpdate(UpdateFunction):
     p, g, v: (s), lr, momentum: () -> p', v': (s). No gradient.
     """
 
+    input_counts = (4, 5)
+    output_counts = (1, 2)
     numbers = ("lr", "momentum")
     moments = ("v",)
 
@@ -108,6 +113,8 @@ class AdamUpdate(UpdateFunction):
     p, g, m, v: (s), lr, count: () -> p', m', v': (s). No gradient.
     """
 
+    input_counts = (6,)
+    output_counts = (3,)
     numbers = ("lr", "count")
     moments = ("m", "v")
 
@@ -148,6 +155,8 @@ class RMSpropUpdate(UpdateFunction):
     p, g, v, a, b: (s), lr: () -> p', v', a', b': (s). No gradient.
     """
 
+    input_counts = (4, ...)
+    output_counts = (2, ...)
     numbers = ("lr",)
     moments = ("v", "a", "b")
 
@@ -180,6 +189,8 @@ class RMSpropUpdate(UpdateFunction):
 class AdagradUpdate(UpdateFunction):
     """The formula of ``Adagrad``.   p, g, s: (s), lr, count: () -> p', s': (s). No gradient."""
 
+    input_counts = (5,)
+    output_counts = (2,)
     numbers = ("lr", "count")
     moments = ("s",)
 
@@ -204,6 +215,8 @@ class NAdamUpdate(UpdateFunction):
     p, g, m, v: (s), lr, count: () -> p', m', v': (s). No gradient.
     """
 
+    input_counts = (6,)
+    output_counts = (3,)
     numbers = ("lr", "count")
     moments = ("m", "v")
 
@@ -238,6 +251,8 @@ def nadam_numbers(b1: float, decay: float, count: int) -> tuple[float, float, fl
 class LionUpdate(UpdateFunction):
     """The formula of ``Lion``.   p, g, m: (s), lr: () -> p', m': (s). No gradient."""
 
+    input_counts = (4,)
+    output_counts = (2,)
     numbers = ("lr",)
     moments = ("m",)
 
@@ -259,6 +274,8 @@ class OwnStep(UpdateFunction):
     p, g, moments: (s), count: () -> p', moments': (s). No gradient.
     """
 
+    input_counts = (3, ...)
+    output_counts = (1, ...)
     numbers = ("count",)
     keeps_form = False
     is_elementwise = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
@@ -14,8 +14,10 @@ import tinynode as tn
 from tinynode import functions as fn
 from tinynode.errors import NetError
 from tinynode.functions import activation
+from tinynode.functions.attributes import AnyIndex, Axes, Dtype, Shape, Within
 from tinynode.functions.convolution import Conv2dGradW, Conv2dGradX
 from tinynode.functions.image_windows import Windows
+from tinynode.functions.indexing import Place, Slice
 from tinynode.functions.pooling import TakeWinners
 from tinynode.net import Scope, loads, registry
 from tinynode.net.attribute_types import attribute_types, fits
@@ -107,8 +109,14 @@ def test_each_attribute_of_the_library_has_a_declared_type() -> None:
     ("value", "kind"),
     [
         (1, int),
-        (True, int),
         (np.int32(3), int),
+        (-(2**63), int),
+        (2, Annotated[int, Within(1, 2)]),
+        ((0, 63), Axes),
+        ((2, 3), Shape),
+        ("mean", Literal["mean", "sum"]),
+        ((1, Slice(None, -1, 2), None, ..., Place(1)), AnyIndex),
+        (np.dtype("float32"), Dtype),
         (1, float),
         (np.float32(1.5), float),
         (False, bool),
@@ -133,6 +141,28 @@ def test_what_fits(value: Any, kind: Any) -> None:
         ("1", int),
         (1.0, int),
         (None, int),
+        (True, int),
+        (2**63, int),
+        (-(2**63) - 1, int),
+        (True, float),
+        (2**2000, float),
+        (0, Annotated[int, Within(1, 2)]),
+        (float("nan"), Annotated[float, Within(0.0, 1.0)]),
+        ((0, 0), Axes),
+        ((-1,), Axes),
+        ((64,), Axes),
+        ((2**40,), Shape),
+        ((2**20, 2**20), Shape),
+        ((-1, 2), Shape),
+        ("median", Literal["mean", "sum"]),
+        (1, Literal["mean", "sum"]),
+        ((..., ...), AnyIndex),
+        ((Slice(0, 1, 0),), AnyIndex),
+        ((Slice(0, "1", None),), AnyIndex),
+        ((Place(-1),), AnyIndex),
+        (("x",), AnyIndex),
+        ("float32", Dtype),
+        (np.ones(2), Dtype),
         ("1.0", float),
         (np.ones(1), float),
         (1, bool),
@@ -149,6 +179,70 @@ def test_what_fits(value: Any, kind: Any) -> None:
 )
 def test_what_does_not_fit(value: Any, kind: Any) -> None:
     assert not fits(value, kind)
+
+
+def operator_text(**changes: Any) -> str:
+    """A sum whose entries are changed."""
+    attrs = {"axes": [0], "keepdims": False}
+    entries = {"type": "sum", "inputs": ["x"], "outputs": ["y"], "attrs": attrs} | changes
+    return net_text(entries["type"], entries["inputs"], entries["outputs"], entries["attrs"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"attrs": {}}, "sum: attribute axes is missing: expected axes, keepdims, got none"),
+        ({"attrs": {"axes": [0]}}, "attribute keepdims is missing"),
+        ({"attrs": {"axes": [-1], "keepdims": False}}, r"attribute axes must be .*from 0 to 63"),
+        ({"attrs": {"axes": [0, 0], "keepdims": False}}, "without an item twice"),
+        ({"attrs": {"axes": [True], "keepdims": False}}, "attribute axes must be"),
+        ({"attrs": {"axes": [2**64], "keepdims": False}}, "attribute axes must be"),
+        ({"attrs": {"axes": [0], "keepdims": 0}}, "attribute keepdims must be bool, got int 0"),
+        ({"inputs": []}, "sum: expected 1 inputs, got 0"),
+        ({"inputs": ["x", "z"]}, "sum: expected 1 inputs, got 2"),
+        ({"outputs": ["y", "z"]}, "sum: expected 1 outputs, got 2"),
+        ({"type": "add", "attrs": {}}, "add: expected 2 inputs, got 1"),
+        ({"type": "linear", "attrs": {}}, "linear: expected 2 or 3 inputs, got 1"),
+        ({"type": "concat", "inputs": [], "attrs": {"axis": 0}}, "expected at least 1 inputs"),
+        (
+            {
+                "type": "softmax_cross_entropy",
+                "inputs": ["x", "t"],
+                "outputs": ["y", "p"],
+                "attrs": {"reduction": "median", "ignore_label": -1, "smoothing": 0.0},
+            },
+            "attribute reduction must be one of 'mean', 'sum', 'none', got str 'median'",
+        ),
+        (
+            {
+                "type": "softmax_cross_entropy",
+                "inputs": ["x", "t"],
+                "outputs": ["y", "p"],
+                "attrs": {"reduction": "sum", "ignore_label": 2**64, "smoothing": 0.0},
+            },
+            "attribute ignore_label must be int, got int 18446744073709551616",
+        ),
+        ({"type": "broadcast_to", "attrs": {"shape": [2**40]}}, "attribute shape must be"),
+        ({"type": "polygamma", "attrs": {"n": 10**6}}, "attribute n must be int from 0 to 100"),
+    ],
+)
+def test_an_operator_that_its_class_does_not_allow(changes: Any, message: str) -> None:
+    with pytest.raises(NetError, match=f"loads: operator 0: .*{message}"):
+        loads(operator_text(**changes))
+
+
+def test_the_message_has_the_place_in_nested_nets() -> None:
+    inner = json.loads(operator_text(attrs={}))["content"]
+    first = {"type": "exp", "inputs": ["a"], "outputs": ["x"], "attrs": {}}
+    content = {"net": "f", "operators": [first, inner]}
+    with pytest.raises(NetError, match="loads: operator 1: operator 0: sum: attribute axes is"):
+        loads(json.dumps({"format": "tinynode net 1", "content": content}))
+
+
+def test_integers_of_a_text_are_exact() -> None:
+    axes = [{"scalar": 1, "dtype": "int8"}]
+    (found,) = loads(operator_text(attrs={"axes": axes, "keepdims": False})).flattened()
+    assert found.attrs["axes"] == (1,) and type(found.attrs["axes"][0]) is int
 
 
 def test_no_other_object_of_scipy_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -398,16 +492,16 @@ OUTSIDE = [
 def test_windows_outside_of_the_image(
     windows: Any, counts: list[int], device: str, compiles: bool
 ) -> None:
-    net = loads(convolution_text(windows, counts))
+    text = convolution_text(windows, counts)
 
     def run(x: Any, w: Any) -> Any:
         scope = Scope({"x": x, "w": w})
-        net.run(scope)
+        loads(text).run(scope)
         return scope.find("y")
 
     run = tn.compile(run) if compiles else run
     x, w = [tn.asarray(np.ones((1, 1, n, n)), device=device) for n in (8, 3)]
-    message = r"Windows\(size=.*\) cannot lie .* times on an image|negative dimensions"
+    message = r"Windows\(size=.*\) cannot lie .* times on an image|attribute counts must be"
     with pytest.raises(ValueError, match=message):
         run(x, w)
 

@@ -1,0 +1,117 @@
+"""The schema of operators: what the text of a net may say about each of them.
+
+Requirement: an operator of a text is refused when the text is read, not in the middle of a run.
+The schema is derived from the class of the function: the parameters of the constructor are the
+attributes, and ``input_counts`` and ``output_counts`` say how many names there are.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import numbers
+import operator
+from typing import Any
+
+from tinynode.errors import NetError, describe
+from tinynode.net.attribute_types import attribute_types, fits, stored_names, type_text
+from tinynode.net.registry import get_op_info
+
+_OF_ONE = ("tinynode.functions.", "tinynode.net.")
+"""The modules whose functions have one input and one output, if they say nothing else."""
+
+
+def check_attributes(type: str, attrs: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of an operator, with integers as ``int``.
+
+    A class of a user may set attributes in other ways, such as by a decorator: it has no schema.
+
+    Raises:
+        NetError: a name is not declared by the constructor, or is missing; or a value is not of
+            the declared type, in the declared range, or one of the declared texts.
+    """
+    node_class: Any = get_op_info(type).node_class
+    if not is_of_tinynode(node_class):
+        return attrs
+    known = attribute_types(node_class)
+    if not known and not attrs:
+        return attrs
+    for name, value in attrs.items():
+        if name not in known:
+            raise _unknown(type, name, known)
+        if not fits(value, known[name]):
+            raise NetError(
+                f"{type}: attribute {name} must be {type_text(known[name])}, got "
+                f"{describe(value)}. Write another value into the text, or save the net anew."
+            )
+    missing = stored_names(node_class).difference(attrs)
+    if missing:
+        raise NetError(
+            f"{type}: attribute {sorted(missing)[0]} is missing: expected {', '.join(known)}, got "
+            f"{', '.join(attrs) or 'none'}. Add the attribute to the text, or save the net anew."
+        )
+    return {name: exact(value) for name, value in attrs.items()}
+
+
+def _unknown(type: str, name: str, known: dict[str, Any]) -> NetError:
+    close = difflib.get_close_matches(name, known, n=1)
+    names = ", ".join(known) or "none"
+    hint = f"did you mean {close[0]!r}?" if close else f"it has {names}."
+    return NetError(f"{type} has no attribute {name!r}: {hint}")
+
+
+_EXACT = frozenset({int, float, bool, str, type(None)})
+
+
+def exact(value: Any) -> Any:
+    """Integers of any type as ``int``, in tuples too; other values as they are."""
+    if type(value) in _EXACT:
+        return value
+    if type(value) is tuple:
+        return tuple([exact(item) for item in value])
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return operator.index(value) if is_integer else value
+
+
+def is_of_tinynode(node_class: Any) -> bool:
+    """True for a class whose constructor declares the attributes."""
+    return bool(node_class.__module__.startswith("tinynode."))
+
+
+def check_counts(type: str, inputs: int, outputs: int) -> None:
+    """Compare the numbers of inputs and outputs with those that a function takes and gives.
+
+    Raises:
+        NetError: the function takes or gives another number.
+    """
+    node_class: Any = get_op_info(type).node_class
+    takes, gives = _counts_of(node_class)
+    for what, counts, got in (("inputs", takes, inputs), ("outputs", gives, outputs)):
+        if counts and not _agrees(counts, got):
+            raise NetError(
+                f"{type}: expected {_counts_text(counts)} {what}, got {got}. Compare the text "
+                f"with the docstring of {node_class.__name__}."
+            )
+
+
+@functools.cache
+def _counts_of(node_class: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The possible numbers of inputs and of outputs."""
+    takes = node_class.input_counts
+    gives = node_class.output_counts
+    if node_class.__module__.startswith(_OF_ONE):
+        takes = takes or ((2,) if node_class.is_broadcasting else (1,))
+        gives = gives or (1,)
+    return takes, gives
+
+
+def _agrees(counts: tuple[Any, ...], got: int) -> bool:
+    if counts[-1] is Ellipsis:
+        return got >= int(counts[0])
+    return got in counts
+
+
+def _counts_text(counts: tuple[Any, ...]) -> str:
+    if counts[-1] is Ellipsis:
+        return f"at least {counts[0]}"
+    return " or ".join(map(str, counts))
