@@ -65,11 +65,14 @@ def _add_all(to: Draft, node: Any, reads: Names, writes: Names) -> None:
 
 def _matmul(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     x, y = map(to.shape, reads)
+    swapped = isinstance(node, functions.MatMulOfTransposed)
+    transposed = swapped and node.transpose_x, swapped and node.transpose_y
+    if any(transposed) and (len(x) != 2 or len(y) != 2):
+        return  # of a stack, each matrix is transposed
     if len(y) > 2 <= len(x):
         to.call(numpy.matmul, reads, writes)
     elif len(x) >= 2 == len(y):
-        swapped = isinstance(node, functions.MatMulOfTransposed)
-        _product(to, reads, writes, (swapped and node.transpose_x, swapped and node.transpose_y))
+        _product(to, reads, writes, transposed)
 
 
 def _product(to: Draft, reads: Names, writes: Names, transposed: tuple[bool, bool]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
@@ -254,7 +255,7 @@ def test_no_other_object_of_scipy_is_called(monkeypatch: pytest.MonkeyPatch) -> 
     tn.trace(x.__array_namespace__().special.ellipj, x, 0.5)  # registers the class
     attrs = {"function": "test", "constants": [[0, "fast"]], "keywords": []}
     net = loads(net_text("opaque_special", ["x"], ["y"], attrs))
-    with pytest.raises(AttributeError, match=r"scipy\.special has no function 'test'"):
+    with pytest.raises(NetError, match=r"scipy\.special has no function 'test'"):
         net.run(Scope({"x": x}))
     with pytest.raises(AttributeError, match="has no function 'test'"):
         x.__array_namespace__().special.test(x)
@@ -565,6 +566,32 @@ def test_no_loop_runs_over_the_places_of_a_huge_window(
 def test_windows_with_numbers_out_of_range(windows: Any) -> None:
     with pytest.raises(NetError, match="conv2d: attribute windows cannot be read"):
         loads(convolution_text(windows, [6, 6]))
+
+
+@pytest.mark.parametrize("transposes", [(True, False), (False, True), (True, True)])
+@pytest.mark.parametrize(
+    "shapes", [((1, 4, 3), (4, 5)), ((4, 3), (2, 4, 5)), ((2, 4, 3), (2, 4, 5))]
+)
+def test_a_stack_of_transposed_matrices_has_the_same_product_when_compiled(
+    shapes: Any, transposes: tuple[bool, bool]
+) -> None:
+    """No pass makes such an operator; a text may have it."""
+    hosts = [np.arange(math.prod(shape)).reshape(shape) * 1.0 for shape in shapes]
+    xs = [hosts[0] if transposes[0] else np.swapaxes(hosts[0], -1, -2)]
+    xs.append(np.swapaxes(hosts[1], -1, -2) if transposes[1] else hosts[1])
+    attrs = {"transpose_x": transposes[0], "transpose_y": transposes[1]}
+    net = loads(net_text("matmul_of_transposed", ["x", "y"], ["z"], attrs))
+
+    def run(x: Any, y: Any) -> Any:
+        scope = Scope({"x": x, "y": y})
+        net.run(scope)
+        return scope.find("z")
+
+    compiled = tn.compile(run)
+    given = [tn.asarray(np.ascontiguousarray(x), device="fast") for x in xs]
+    for _ in range(3):
+        np.testing.assert_allclose(compiled(*given).array, run(*given).array, rtol=1e-14)
+        build.wait()
 
 
 class Shortened(tn.FunctionNode):

@@ -18,8 +18,9 @@ from typing import Any, TypeAlias
 from tinynode.configuration import no_backprop_mode
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Device, find_device, to_host
-from tinynode.errors import NetError, describe, printable
+from tinynode.errors import NetError, TinynodeError, describe, printable
 from tinynode.net.registry import OpInfo, get_op_info, type_name
+from tinynode.net.schema import is_of_tinynode
 from tinynode.net.scope import Scope
 
 Slots: TypeAlias = dict[str, list[str]]
@@ -29,6 +30,9 @@ GRAD = "@GRAD"
 """The suffix of a gradient's name."""
 EMPTY = "@EMPTY@"
 """The name for a missing variable: an unused output, or a missing gradient."""
+
+_RAW = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""The errors of array libraries, which do not name the operator."""
 
 ArraySpec: TypeAlias = tuple[tuple[int, ...], Any]
 """Shape and dtype of an array."""
@@ -101,13 +105,30 @@ class Operator:
         return node
 
     def run(self, scope: Scope) -> None:
-        """Read the inputs from a scope, and write the outputs; no graph is recorded."""
+        """Read the inputs from a scope, and write the outputs; no graph is recorded.
+
+        Raises:
+            NetError: a function of tinynode refuses the inputs, without an error of its own.
+        """
         inputs = tuple(scope.find(name, self.type) for name in self.input_names)
-        with no_backprop_mode():
-            outputs = self.make_node().apply(inputs)
+        try:
+            with no_backprop_mode():
+                outputs = self.make_node().apply(inputs)
+        except _RAW as error:
+            if isinstance(error, TinynodeError) or not is_of_tinynode(self.node_class):
+                raise
+            raise self._failure(f"{type(error).__name__}: {error}") from error
+        if len(outputs) != len(self.output_names):
+            raise self._failure(f"the function gives {len(outputs)} outputs")
         for name, output in zip(self.output_names, outputs, strict=True):
             if name != EMPTY:
                 scope.set(name, output)
+
+    def _failure(self, reason: str) -> NetError:
+        return NetError(
+            f"operator {self}: {reason.removesuffix('.')}. Compare the shapes and dtypes of the "
+            f"inputs, and the attributes, with the docstring of {self.node_class.__name__}."
+        )
 
     def renamed(self, names: Mapping[str, str]) -> Operator:
         """The same operator with other names; names without an entry stay.
