@@ -15,7 +15,13 @@ import numpy
 from tinynode.net.operator import ArraySpec
 from tinynode_fast.actions import Action, FunctionCall, Names, View
 from tinynode_fast.images import FLOATS
-from tinynode_fast.native.formulas import ElementFormula, Reduction, exact_axes, kept_shape
+from tinynode_fast.native.formulas import (
+    ElementFormula,
+    Reduction,
+    exact_axes,
+    formula,
+    kept_shape,
+)
 
 
 class Draft:
@@ -58,8 +64,12 @@ class Draft:
         return self.view(methodcaller("reshape", tuple(shape)), read, write)
 
     def computed(self, text: str, write: str = "", **operands: str) -> str:
-        """The name of the value of a formula; without ``write``, a value may be known already."""
-        made, reads = ElementFormula(self.title, tuple(operands), text), tuple(operands.values())
+        """The name of the value of a formula; without ``write``, a value may be known already.
+
+        A constant of the operator comes into the text by ``formula`` alone.
+        """
+        made = ElementFormula(self.title, tuple(operands), formula(text))
+        reads = tuple(operands.values())
         shape = numpy.broadcast_shapes(*map(self.shape, reads))
         return self._known(made, made[1:], reads, shape, write)
 

@@ -27,6 +27,7 @@ from tinynode_fast.native.formulas import (
     FORMULAS,
     Reduction,
     exact_axes,
+    formula,
     integer,
     is_int64,
     kept_shape,
@@ -39,18 +40,19 @@ def _elementwise(to: Draft, node: Any, reads: Names, writes: Names) -> None:
 
 
 def _times(to: Draft, node: Any, reads: Names, writes: Names) -> None:
-    to.computed(f"x * {number(node.number)}", writes[0], x=reads[0])
+    to.computed(formula("x * {k}", k=number(node.number)), writes[0], x=reads[0])
 
 
 def _leaky_relu(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     if 0.0 < node.slope <= 1.0:
-        to.computed(f"x > 0 ? x : x * {number(node.slope)}", writes[0], x=reads[0])
+        text = formula("x > 0 ? x : x * {k}", k=number(node.slope))
+        to.computed(text, writes[0], x=reads[0])
 
 
 def _elu(to: Draft, node: Any, reads: Names, writes: Names) -> None:
-    a, b = number(node.scale), number(node.scale * node.alpha)
-    text = f"e = expm1(x > 0 ? 0.0 : x); (x > 0 ? x : 0.0) * {a} + e * {b}"
-    to.computed(text, writes[0], x=reads[0])
+    scales = {"a": number(node.scale), "b": number(node.scale * node.alpha)}
+    text = "e = expm1(x > 0 ? 0.0 : x); (x > 0 ? x : 0.0) * {a} + e * {b}"
+    to.computed(formula(text, **scales), writes[0], x=reads[0])
 
 
 def _add_all(to: Draft, node: Any, reads: Names, writes: Names) -> None:
@@ -168,7 +170,8 @@ def _reduce(to: Draft, node: Any, reads: Names, writes: Names) -> None:
 
 def _mean(to: Draft, axes: tuple[int, ...], x: str, write: str = "") -> str:
     n = math.prod(to.shape(x)[axis] for axis in axes)
-    return to.computed(f"s / {number(n)}", write, s=to.reduced("sum", axes, x))
+    total = to.reduced("sum", axes, x)
+    return to.computed(formula("s / {n}", n=number(n)), write, s=total)
 
 
 def _add_at(to: Draft, node: Any, reads: Names, writes: Names) -> None:
@@ -211,9 +214,10 @@ def _exponentials(to: Draft, x: str, axis: int) -> tuple[str, str, str]:
     """
     axes = (axis,)
     m = to.computed("m == -INFINITY ? 0.0 : m", m=to.reduced("largest", axes, x))
-    low = math.ceil(math.log(numpy.finfo(to.forms[x][1]).tiny))
-    text = f"h = (x < t ? t : x) - m; exp(h) * (x - m < {number(low)} ? 0.0 : 1.0)"
-    e = to.computed(text, x=x, m=m, t=to.computed(f"m + {number(low)}", m=m))
+    low = {"low": number(math.ceil(math.log(numpy.finfo(to.forms[x][1]).tiny)))}
+    text = "h = (x < t ? t : x) - m; exp(h) * (x - m < {low} ? 0.0 : 1.0)"
+    t = to.computed(formula("m + {low}", **low), m=m)
+    e = to.computed(formula(text, **low), x=x, m=m, t=t)
     return m, e, to.reduced("sum", axes, e)
 
 
@@ -240,7 +244,8 @@ def _per_label(to: Draft, node: Any, total: str, column: str) -> str:
     if node.reduction == "sum":
         return total
     ones = to.fresh(to.shape(column), total)
-    to.computed(f"y == {integer(node.ignore_label)} ? 0.0 : 1.0", ones, y=column)
+    ignored = {"label": integer(node.ignore_label)}
+    to.computed(formula("y == {label} ? 0.0 : 1.0", **ignored), ones, y=column)
     count = to.reduced("sum", (0, 1), ones)
     return to.computed("s / (m == 0 ? 1.0 : m)", s=total, m=count)
 
@@ -264,8 +269,9 @@ def _cross_entropy(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     log_p = to.fresh(to.shape(x), x) if log_p == EMPTY else log_p
     _log_softmax(to, activation.LogSoftmax(1), (x,), (log_p,))
     classes = _classes(to, column, to.shape(x)[1])
-    text = f"c == y && y != {integer(node.ignore_label)} ? -l : 0.0"
-    losses = to.computed(text, l=log_p, y=column, c=classes)
+    ignored = {"label": integer(node.ignore_label)}
+    text = "c == y && y != {label} ? -l : 0.0"
+    losses = to.computed(formula(text, **ignored), l=log_p, y=column, c=classes)
     total = to.reduced("sum", (0, 1), losses)
     to.reshaped(_per_label(to, node, total, column), (), y)
 
@@ -279,9 +285,9 @@ def _cross_entropy_grad(to: Draft, node: Any, reads: Names, writes: Names) -> No
         return
     g = _per_label(to, node, g, column)
     classes = _classes(to, column, to.shape(log_p)[1])
-    ignored = integer(node.ignore_label)
-    text = f"e = exp(l); y == {ignored} ? 0.0 : (e - (c == y ? 1.0 : 0.0)) * s"
-    to.computed(text, writes[0], l=log_p, y=column, s=g, c=classes)
+    ignored = {"label": integer(node.ignore_label)}
+    text = "e = exp(l); y == {label} ? 0.0 : (e - (c == y ? 1.0 : 0.0)) * s"
+    to.computed(formula(text, **ignored), writes[0], l=log_p, y=column, s=g, c=classes)
 
 
 def _standardize(to: Draft, node: Any, reads: Names, writes: Names) -> None:
@@ -294,7 +300,7 @@ def _standardize(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     else:
         to.computed("0.0", m)
     mean = _mean(to, node.axes, to.computed("d * d", d=d))
-    to.computed(f"1.0 / sqrt(q + {number(node.eps)})", r, q=mean)
+    to.computed(formula("1.0 / sqrt(q + {eps})", eps=number(node.eps)), r, q=mean)
     to.computed("d * r", y, d=d, r=r)
 
 
@@ -371,14 +377,16 @@ def _update(to: Draft, node: Any, reads: Names, writes: Names) -> None:
 def _adam(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     """m' = b1 (m + c1 g), v' = b2 (v + c2 g g), p' = p - m' / (sqrt(v') + eps) rate."""
     (p, g, m, v, lr, count), (new, new_m, new_v), (b1, b2) = reads, writes, node.betas
-    root = f"sqrt(1.0 - pow({number(b2)}, n))"
-    rate = to.computed(f"a * {root} / (1.0 - pow({number(b1)}, n))", a=lr, n=count)
-    eps = to.computed(f"{root} * {number(node.eps)}", n=count)
-    to.computed(f"(m + g * {number(weight(b1))}) * {number(b1)}", new_m, m=m, g=g)
-    to.computed(f"(v + g * {number(weight(b2))} * g) * {number(b2)}", new_v, v=v, g=g)
+    used = {"b": number(b1), "q": number(b2), "eps": number(node.eps)}
+    used |= {"c": number(weight(b1)), "d": number(weight(b2)), "w": number(node.weight_decay)}
+    root = "sqrt(1.0 - pow({q}, n))"
+    rate = to.computed(formula(f"a * {root} / (1.0 - pow({{b}}, n))", **used), a=lr, n=count)
+    eps = to.computed(formula(f"{root} * {{eps}}", **used), n=count)
+    to.computed(formula("(m + g * {c}) * {b}", **used), new_m, m=m, g=g)
+    to.computed(formula("(v + g * {d} * g) * {q}", **used), new_v, v=v, g=g)
     text, operands = "p - m / (sqrt(v) + e) * a", {"p": p, "m": new_m, "v": new_v, "e": eps}
     if node.weight_decay:
-        operands["k"] = to.computed(f"1.0 - a * {number(node.weight_decay)}", a=lr)
+        operands["k"] = to.computed(formula("1.0 - a * {w}", **used), a=lr)
         text = f"p * k - {text[4:]}"
     to.computed(text, new, **operands, a=rate)
 

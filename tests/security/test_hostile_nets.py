@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import math
+import os
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
@@ -27,7 +28,7 @@ from tinynode.net.passes import TimesNumber
 from tinynode.nn.updates import AdamUpdate
 from tinynode_fast.native import build
 from tinynode_fast.native.calls import NestCall
-from tinynode_fast.native.formulas import integer, number
+from tinynode_fast.native.formulas import formula, integer, number
 from tinynode_fast.plan import CallPlan, FastPlan
 from tinynode_fast.rules import RULES
 
@@ -290,7 +291,8 @@ class HostileInt(int):
 
 
 HOSTILE = [COMMAND, [COMMAND], (COMMAND,), {"a": COMMAND}, np.asarray(COMMAND)]
-HOSTILE += [HostileFloat(0.25), HostileInt(1)]
+HOSTILE += [HostileFloat(0.25), HostileInt(1), True, -1, 2**64, -(2**63), 10**400, 1e-300]
+HOSTILE += [float("nan"), float("inf"), -float("inf"), None, 1j, object(), b"system", int]
 X = np.linspace(-1.0, 1.0, 12).reshape(4, 3)
 LABELS = np.asarray([0, 1, 2, 0])
 IMAGES = np.linspace(-1.0, 1.0, 32).reshape(1, 2, 4, 4)
@@ -364,7 +366,7 @@ def test_no_attribute_is_written_into_c_but_numbers(node: Any, arrays: list[Any]
         for hostile in hostile_values(value):
             try:
                 source = plan_with(node, arrays, {name: hostile}).c_source()
-            except (TypeError, ValueError, IndexError, AttributeError, KeyError):
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
                 continue
             assert MARK not in source, (name, hostile)
 
@@ -387,6 +389,29 @@ def test_what_is_no_number_is_not_written(value: Any) -> None:
         number(value)
     with pytest.raises(TypeError):
         integer(value)
+
+
+def test_a_formula_has_numbers_and_functions_alone() -> None:
+    assert formula("x * {k} + exp(y)", k=number(-0.5)) == "x * (-0.5) + exp(y)"
+    for text in (COMMAND, "system(x)", "x; {y}", "x # y", 'x + "y"', "x[0]", "xy", "x\\y", "é"):
+        with pytest.raises((ValueError, KeyError)):
+            formula(text)
+        with pytest.raises((ValueError, KeyError)):
+            formula(text, k=number(1.0))
+
+
+def test_a_type_checker_refuses_a_text_in_the_place_of_a_number(tmp_path: Any) -> None:
+    """``CNumber`` is made by two functions alone, and a formula takes no other constant."""
+    api = pytest.importorskip("mypy.api")
+    lines = ["from tinynode_fast.native.formulas import ElementFormula, formula, number"]
+    lines += ["formula('x * {k}', k=number(2.0))", "formula('x * {k}', k='2.0')"]
+    lines += ["ElementFormula('f', ('x',), 'x * 2.0')"]
+    file = tmp_path / "typed.py"
+    file.write_text("\n".join(lines))
+    found, _, status = api.run(["--config-file", os.devnull, "--follow-imports=silent", str(file)])
+    errors = [line for line in found.splitlines() if ": error:" in line]
+    assert status == 1 and ['"CNumber"' in errors[0], '"CFormula"' in errors[1]] == [True, True]
+    assert len(errors) == 2
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 2**64])

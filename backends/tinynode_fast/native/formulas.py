@@ -13,7 +13,7 @@ import numbers
 import operator
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NewType
 
 import numpy
 
@@ -30,6 +30,36 @@ CALL = re.compile(r"\b(?!is)([a-z][a-z0-9]*)\(")
 """A called function, without those such as ``isnan``, which have the same name for float."""
 
 
+CNumber = NewType("CNumber", str)
+"""A constant of C, made by ``number`` and ``integer`` alone: mypy refuses other texts."""
+CFormula = NewType("CFormula", str)
+"""The text of a formula, made by ``formula`` alone."""
+_CHARACTERS = re.compile(r"[\w\s.+\-*/()<>=!&|?:;,]*", re.ASCII)
+_WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
+_PLAIN = "fabs sqrt floor ceil rint trunc copysign isfinite isinf INFINITY NAN"
+_KNOWN = FUNCTIONS.union(_PLAIN.split())
+
+
+def formula(text: str, **numbers: CNumber) -> CFormula:
+    """A formula with constants in the places ``{name}``.
+
+    Raises:
+        ValueError: the text has more than letters, numbers, operators and known functions.
+    """
+    return _checked(text.format(**numbers) if numbers else text)
+
+
+@functools.lru_cache(1024)
+def _checked(text: str) -> CFormula:
+    words = [word for word in _WORD.findall(text) if len(word) > 1]
+    if not _CHARACTERS.fullmatch(text) or not _KNOWN.issuperset(words):
+        raise ValueError(
+            f"formula: {text!r} must have letters, numbers, operators and functions of math.h "
+            "alone. Give a constant as {name}, and name=number(value)."
+        )
+    return CFormula(text)
+
+
 @functools.lru_cache(1024)
 def functions_in(text: str) -> frozenset[str]:
     """The functions with a vector form that a formula calls."""
@@ -41,7 +71,7 @@ class ElementFormula(NamedTuple):
 
     name: str
     letters: tuple[str, ...]
-    text: str
+    text: CFormula
 
     @property
     def in_c(self) -> bool:
@@ -99,7 +129,7 @@ def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]
     return tuple([1 if i in axes else n for i, n in enumerate(shape)])
 
 
-def number(value: Any) -> str:
+def number(value: Any) -> CNumber:
     """A number as a floating constant of C. No other text of an operator is written into C.
 
     Raises:
@@ -109,10 +139,10 @@ def number(value: Any) -> str:
         raise TypeError(f"number: a constant of C must be a number, got {describe(value)}.")
     exact = float(value)
     text = repr(exact).replace("inf", "INFINITY").replace("nan", "NAN")
-    return text if exact >= 0 else f"({text})"
+    return CNumber(text if exact >= 0 else f"({text})")
 
 
-def integer(value: Any) -> str:
+def integer(value: Any) -> CNumber:
     """An integer of 64 bits as a constant of C.
 
     Raises:
@@ -122,7 +152,9 @@ def integer(value: Any) -> str:
     exact = int(operator.index(value))
     if not is_int64(exact):
         raise ValueError(f"integer: a constant of C has at most 64 bits, got {exact}.")
-    return str(exact) if exact > -(2**63) else f"({exact + 1} - 1)"  # C has no such literal
+    if exact == -(2**63):  # C has no such literal
+        return CNumber(f"({exact + 1} - 1)")
+    return CNumber(str(exact))
 
 
 def is_int64(value: int) -> bool:
@@ -192,14 +224,17 @@ _BINARY = {
     "((1.0 - t * t) * u + t + 1.0) * 0.5 * y",
 }
 FORMULAS: dict[type, ElementFormula] = {
-    **{kind: ElementFormula(kind.__name__.lower(), ("x",), text) for kind, text in _UNARY.items()},
     **{
-        kind: ElementFormula(kind.__name__.lower(), ("x", "y"), text)
+        kind: ElementFormula(kind.__name__.lower(), ("x",), formula(text))
+        for kind, text in _UNARY.items()
+    },
+    **{
+        kind: ElementFormula(kind.__name__.lower(), ("x", "y"), formula(text))
         for kind, text in _BINARY.items()
     },
-    functions.Where: ElementFormula("where", ("c", "x", "y"), "c ? x : y"),
+    functions.Where: ElementFormula("where", ("c", "x", "y"), formula("c ? x : y")),
     functions.KeepZeros: ElementFormula(
-        "keepzeros", ("y", "g", "d"), "g == 0 && !isfinite(d) ? 0.0 : y"
+        "keepzeros", ("y", "g", "d"), formula("g == 0 && !isfinite(d) ? 0.0 : y")
     ),
 }
 """The formulas of operators without settings."""
