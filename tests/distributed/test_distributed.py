@@ -173,3 +173,88 @@ def test_the_device_of_an_array_stays() -> None:
     y.grad = np.full(3, 2.0)
     y.backward()
     np.testing.assert_array_equal(x.grad, np.full(3, 2.0))
+
+
+DIFFERING = """
+import sys, numpy as np, tinynode as tn
+from tinynode import distributed, nn
+comm = distributed.world()
+odd = comm.rank == comm.size - 1
+models = {
+    "shape": lambda: nn.Linear(4, 3 if odd else 2),
+    "dtype": lambda: nn.Linear(4, 2, dtype="float64" if odd else "float32"),
+    "name": lambda: nn.Linear(4, 2) if odd else nn.Sequential(nn.Linear(4, 2)),
+    "number": lambda: nn.Sequential(*[nn.Linear(4, 4) for _ in range(3 if odd else 2)]),
+}
+model = models[sys.argv[1]]()
+if sys.argv[2] == "broadcast":
+    distributed.broadcast_parameters(model)
+optimizer = distributed.DistributedOptimizer(nn.SGD(model, lr=0.1))
+x = np.ones((5, 4), "float64" if sys.argv[1] == "dtype" and odd else "float32")
+optimizer.cleargrads()
+loss = tn.functions.sum(model(x))
+if sys.argv[2] == "backward":
+    optimizer.backward(loss)
+else:
+    loss.backward()
+optimizer.update()
+print("trained")
+"""
+DIFFERENCES = {
+    "shape": r"weight of shape \(3, 4\) and float32 on rank {}, and weight of shape \(2, 4\)",
+    "dtype": r"weight of shape \(2, 4\) and float64 on rank {}, and .* float32 on rank 0",
+    "name": r"weight of shape .* on rank {}, and layers.0.weight of shape",
+    "number": r"number 5 is layers.2.weight .* on rank {}, and missing \(there are 4\) on rank 0",
+}
+
+
+@needs_mpi
+@pytest.mark.usefixtures("_ranks_start")
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("kind", DIFFERENCES)
+def test_ranks_with_different_parameters_are_refused(kind: str, ranks: int) -> None:
+    for way in ("broadcast", "backward", "update"):
+        done = run_ranks(ranks, "-c", DIFFERING, kind, way)
+        assert done.returncode != 0, done.stderr
+        assert "RankError" in done.stderr
+        assert re.search(DIFFERENCES[kind].format(ranks - 1), done.stderr), done.stderr
+        assert "trained" not in done.stdout
+
+
+LEAVING = """
+import os, sys, time, numpy as np
+from tinynode import distributed
+comm = distributed.world()
+comm.barrier()
+if comm.rank == 1:
+    if sys.argv[1] == "child":  # ends alone, as the children of multiprocessing do
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        os.waitpid(child, 0)
+    elif sys.argv[1] == "_exit":
+        os._exit(int(sys.argv[2]))
+    else:
+        sys.exit(int(sys.argv[2]))
+comm.barrier()
+print("fine")
+"""
+
+
+@needs_mpi
+@pytest.mark.usefixtures("_ranks_start")
+@pytest.mark.parametrize("status", [0, 3])
+@pytest.mark.parametrize("way", ["_exit", "exit"])
+def test_a_rank_that_leaves_early_ends_the_run(way: str, status: int) -> None:
+    done = run_ranks(2, "-c", LEAVING, way, str(status))
+    words = f"left by os._exit({status})" if way == "_exit" else "rank 1 has ended, and rank 0"
+    assert done.returncode != 0
+    assert words in done.stderr
+    assert "fine" not in done.stdout
+
+
+@needs_mpi
+@pytest.mark.usefixtures("_ranks_start")
+def test_a_child_process_of_a_rank_may_leave() -> None:
+    done = run_ranks(2, "-c", LEAVING, "child")
+    assert (done.returncode, done.stdout.count("fine")) == (0, 2), done.stderr

@@ -14,6 +14,7 @@ import numpy
 from tinynode.core.conversion import assign
 from tinynode.core.variable import Variable
 from tinynode.devices import is_array, is_floating
+from tinynode.distributed.agreement import check_same_parameters
 from tinynode.distributed.communicator import Communicator, checked_communicator
 from tinynode.errors import OperandError, describe
 from tinynode.nn.data import Subset
@@ -28,12 +29,14 @@ def broadcast_parameters(
     Raises:
         OperandError: the model is no Module.
         ValueError: there is no such rank.
+        RankError: names, shapes or dtypes differ between the ranks.
     """
     comm = checked_communicator("broadcast_parameters", communicator)
     if not isinstance(model, Module):
         raise OperandError(f"broadcast_parameters: model must be a Module, got {describe(model)}.")
-    buffers = [buffer for _, buffer in model.named_buffers()]
-    for x in (*model.parameters(), *buffers):
+    named = [*model.named_parameters(), *model.named_buffers()]
+    check_same_parameters("broadcast_parameters", comm, named)
+    for _, x in named:
         assign(x, comm.broadcast(x.raw, root), x.device)
 
 

@@ -2,11 +2,15 @@
 
 Requirement: an exception on a rank ends all ranks, since the others would wait for ever.
 The traceback is shown with the number of the rank. If all ranks raise, rank 0 alone tells.
+
+``os._exit`` ends a rank without a word to the others. The launcher would end all ranks with the
+status 0, as after success. So ``os._exit`` ends all ranks with another status.
 """
 
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import time
 import traceback
@@ -14,6 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from tinynode.distributed.heartbeat import watch
+from tinynode.distributed.transport import mpi_module
 
 PATIENCE_SECONDS = 0.3
 """The time for rank 0 to tell of the same exception, and to end all ranks."""
@@ -30,11 +35,24 @@ class Ending:
 
     def __init__(self, mpi: Any) -> None:
         self.mpi = mpi
+        self._process = os.getpid()
+        self._plain_exit = os._exit
 
     def install(self) -> None:
         """Watch over the exceptions and the end of this process."""
         sys.excepthook = self.after_exception
+        os._exit = self.leave  # type: ignore[assignment]
         atexit.register(watch.end)
+
+    def leave(self, status: int) -> None:
+        """``os._exit`` of a rank: all ranks end. A child process of the rank ends alone."""
+        if os.getpid() == self._process and not mpi_module().Is_finalized():
+            title = f"rank {self.mpi.rank} of {self.mpi.size}"
+            self._write(
+                f"{title} left by os._exit({status}), so all ranks end. Use sys.exit at the end.\n"
+            )
+            self.mpi.Abort(status or 1)
+        self._plain_exit(status)
 
     def after_exception(
         self,

@@ -29,6 +29,7 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, namespace_of
+from tinynode.distributed.agreement import check_same_parameters
 from tinynode.distributed.buckets import Bucket, buckets_of
 from tinynode.distributed.communicator import Communicator, checked_communicator
 from tinynode.distributed.exchange import Departures, Exchange
@@ -196,6 +197,8 @@ class DistributedOptimizer:
         Raises:
             ValueError: the weight is negative, all weights are 0, or a norm to clip is not finite.
             GraphError: no rank has a gradient of a parameter, or ``backward`` had another weight.
+            RankError: at the first update, if names, shapes or dtypes of the parameters differ
+                between the ranks.
         """
         result = None if closure is None else closure()
         self.average_gradients(weight)
@@ -235,11 +238,19 @@ class DistributedOptimizer:
                 p.grad = gradient
 
     def new_exchange(self, weight: float) -> Exchange:
-        """The messages of a step, none of which has left."""
+        """The messages of a step, none of which has left.
+
+        Raises:
+            RankError: at the first step, if the parameters of the ranks differ.
+        """
+        communicator = self.communicator.for_exchange()
+        if not self._buckets:  # once, on every rank
+            named = [(slot.name, slot.parameter) for slot in self.optimizer.slots]
+            check_same_parameters("DistributedOptimizer", communicator, named)
         if not self._buckets or any(not bucket.fits() for bucket in self._buckets):
             self._buckets = buckets_of(self._parameters, self.bucket_bytes)
         is_mean = self.operation == "mean"
-        return Exchange(self.communicator.for_exchange(), self._buckets, weight, is_mean)
+        return Exchange(communicator, self._buckets, weight, is_mean)
 
     def _check_weight(self, weight: Any) -> None:
         if isinstance(weight, bool) or not isinstance(weight, numbers.Real):
