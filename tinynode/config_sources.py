@@ -27,8 +27,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tinynode.errors import ConfigError, describe, dtype_name, printable
-from tinynode.safe_files import open_at_once, quoted
+from tinynode.errors import ConfigError, describe, dtype_name, printable, short_text
+from tinynode.safe_files import open_at_once
 
 KINDS: dict[str, type] = {
     "compiler": str,
@@ -117,7 +117,7 @@ def _as_bool(text: str, origin: str) -> bool:
         return True
     if text.lower() in _FALSE:
         return False
-    raise ConfigError(f"{origin} must be 1 or 0, got {quoted(text)}.")
+    raise ConfigError(f"{origin} must be 1 or 0, got {short_text(text)}.")
 
 
 def _read_file(folder: Path | None) -> dict[str, SettingSource]:
@@ -248,7 +248,7 @@ def _checked_table(settings: Any, path: str) -> dict[str, SettingSource]:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]!r}? " if close else ""
             raise ConfigError(
-                f"{path}: there is no setting {quoted(name)}; {hint}Settings are "
+                f"{path}: there is no setting {short_text(name)}; {hint}Settings are "
                 f"{', '.join(known)}."
             )
     return {name: SettingSource(_checked(name, settings[name], path), path) for name in settings}
@@ -272,7 +272,11 @@ def checked_value(name: str, value: Any, where: str) -> Any:
     """
     if name != "dtype":
         return value
-    text = value if isinstance(value, str) else getattr(value, "__name__", dtype_name(value))
-    if text not in DTYPES:
-        raise ConfigError(f"{where}dtype must be one of {', '.join(DTYPES)}, got {quoted(value)}.")
+    text = value
+    if not isinstance(value, str | int | list | tuple | dict):
+        text = getattr(value, "__name__", dtype_name(value))
+    if not isinstance(text, str) or text not in DTYPES:
+        raise ConfigError(
+            f"{where}dtype must be one of {', '.join(DTYPES)}, got {short_text(value)}."
+        )
     return text

@@ -27,6 +27,7 @@ value, and the next step to try.
       OutputError             (TypeError)     a forward did not return a tuple of arrays
       RankError               (RuntimeError)  another rank has ended, or does not answer
       RequiresGradError       (TypeError)     a gradient was asked for an integer or a bool
+      SizeError               (MemoryError, ValueError)  an array or a number is too large
       StateError              (ValueError)    saved parameters do not fit the model
       VmapError               (ValueError)    a vmapped function asks for a value of an example
 """
@@ -34,7 +35,9 @@ value, and the next step to try.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
+import reprlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -150,6 +153,10 @@ class RequiresGradError(TinynodeError, TypeError):
     """A gradient was requested for an integer or a bool: only floating dtypes have gradients."""
 
 
+class SizeError(TinynodeError, MemoryError, ValueError):
+    """An array is larger than the memory, or a number is larger than its dtype."""
+
+
 class StateError(TinynodeError, ValueError):
     """Saved parameters do not fit the model: a name, a shape or a dtype differs."""
 
@@ -166,9 +173,47 @@ def describe(value: Any) -> str:
     """
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or dtype is None or isinstance(value, type):
-        text = repr(value)
-        return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
+        return f"{type(value).__name__} {short_text(value)}"
     return f"{type(value).__name__} of shape {tuple(shape)}, {dtype_name(dtype)}"
+
+
+def short_text(value: Any) -> str:
+    """The beginning of ``repr(value)``, of at most 60 characters.
+
+    A list may hold itself, and an integer may have more digits than Python converts.
+    """
+    text = _ShortText().repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+class _ShortText(reprlib.Repr):
+    """``repr`` in bounded time: for a message, the first entries of a list are enough."""
+
+    LEVELS, ENTRIES, CHARACTERS = 60, 60, 100_000
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = self.LEVELS
+        self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.ENTRIES
+        self.maxdeque = self.maxarray = self.ENTRIES
+        self.maxother = self.CHARACTERS
+        self.parts = 0
+
+    def repr1(self, x: Any, level: int) -> str:
+        self.parts += 1
+        return "..." if self.parts > self.ENTRIES else super().repr1(x, level)
+
+    def repr_str(self, x: str, level: int) -> str:
+        return repr(x[: self.ENTRIES])
+
+    def repr_int(self, x: int, level: int) -> str:
+        is_short = x.bit_length() <= 4 * self.ENTRIES
+        return repr(x) if is_short else f"of {x.bit_length()} bits"
+
+    def repr_dict(self, x: dict[Any, Any], level: int) -> str:
+        entries = itertools.islice(x.items(), self.ENTRIES)
+        pairs = [f"{self.repr1(k, level - 1)}: {self.repr1(v, level - 1)}" for k, v in entries]
+        return f"{{{', '.join(pairs)}}}"
 
 
 class VmapError(TinynodeError, ValueError):

@@ -13,6 +13,7 @@ Random Number Generation, 2014.
 
 from __future__ import annotations
 
+import math
 import operator
 import threading
 from typing import TYPE_CHECKING, Any, Never
@@ -21,8 +22,9 @@ import numpy
 
 from tinynode.configuration import config
 from tinynode.core.hooks import thread_hooks
+from tinynode.core.nested import check_nested
 from tinynode.devices import Array, Device, get_device, hidden_axes
-from tinynode.errors import StateError, VmapError, describe, dtype_name
+from tinynode.errors import SizeError, StateError, VmapError, describe, dtype_name
 from tinynode.habits import missing_attribute
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 _lock = threading.Lock()
 _generator: Generator | None = None  # made when first needed: importing numpy.random takes time
 _HALF = (1 << 64) - 1
+MOST_DRAWS = 2**48
+"""The elements of an array of draws, at most: a petabyte of floats."""
 
 
 def get_generator() -> Generator:
@@ -125,7 +129,8 @@ def normal(
         dtype: float16, float32 or float64, by name or as a dtype; ``config.dtype`` by default.
         device: where the array stands; the current device by default.
     """
-    return _place(get_generator().normal(mean, deviation, shape), dtype, device)
+    size = _checked_shape("normal", shape)
+    return _place(get_generator().normal(mean, deviation, size), dtype, device)
 
 
 def uniform(
@@ -141,12 +146,30 @@ def uniform(
     ``dtype`` and ``device`` are as for ``normal``. A draw lies below ``high``, or equals ``high``
     after rounding by the cast.
     """
-    return _place(get_generator().uniform(low, high, shape), dtype, device)
+    size = _checked_shape("uniform", shape)
+    return _place(get_generator().uniform(low, high, size), dtype, device)
 
 
 def permutation(n: int, *, device: str | Device | None = None) -> Array:
     """The numbers 0 to n - 1 in random order: (n), int64."""
+    check_nested("random.permutation", "n", n)
     return get_device(device).from_host(get_generator().permutation(n).astype(numpy.int64))
+
+
+def _checked_shape(function: str, shape: Any) -> Any:
+    """The shape, if an array of floats can have it.
+
+    Raises:
+        SizeError: the array would have too many elements.
+    """
+    check_nested(f"random.{function}", "shape", shape)
+    sizes = shape if isinstance(shape, tuple | list) else (shape,)
+    if all(hasattr(n, "__index__") for n in sizes) and math.prod(map(int, sizes)) > MOST_DRAWS:
+        raise SizeError(
+            f"random.{function}: shape must have at most {MOST_DRAWS} elements, got "
+            f"{describe(shape)}. Draw in parts."
+        )
+    return shape
 
 
 def _place(host: Any, dtype: Any, device: str | Device | None) -> Array:

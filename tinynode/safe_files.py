@@ -17,7 +17,7 @@ import stat
 from collections.abc import Iterable
 from typing import Any, BinaryIO
 
-from tinynode.errors import describe, printable
+from tinynode.errors import describe, printable, short_text
 
 MOST_TEXT = 1 << 28
 """The bytes of a file of text, such as a net: 256 MiB."""
@@ -125,7 +125,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for i, key in enumerate(keys) if key in keys[:i])
-        raise ValueError(f"the key {quoted(twice)} stands twice in an object")
+        raise ValueError(f"the key {short_text(twice)} stands twice in an object")
     return found
 
 
@@ -135,7 +135,7 @@ def _check_depth(data: Any, most_depth: int) -> None:
         return
     values = data if isinstance(data, dict) else {}
     keys = [key for key, value in values.items() if is_deeper(value, most_depth - 1)]
-    where = f", at the key {quoted(keys[0])}" if keys else ""
+    where = f", at the key {short_text(keys[0])}" if keys else ""
     raise ValueError(f"{_too_deep(most_depth)}{where}")
 
 
@@ -186,12 +186,6 @@ _WORDS: dict[type, str] = {
     bool: "true or false",
     type(None): "null",
 }
-
-
-def quoted(value: Any) -> str:
-    """The repr of a value out of a file, cut to 60 characters: no name fills the screen."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def listed(names: Iterable[Any], most: int = 20) -> str:

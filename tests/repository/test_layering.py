@@ -26,7 +26,7 @@ LAYERS = [
     {"tinynode.devices.registry"},
     {"tinynode.devices.arrays"},
     {"tinynode.devices"},
-    {"tinynode.type_check", "tinynode.core.hooks"},
+    {"tinynode.type_check", "tinynode.core.hooks", "tinynode.core.nested"},
     {"tinynode.core.operators"},
     {"tinynode.core.array_methods"},
     {"tinynode.core.messages"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -11,9 +12,12 @@ from tinynode.array_api.base import NUMBERS, Home, NamespaceBase, plain_number
 from tinynode.configuration import config
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.conversion import as_variable
+from tinynode.core.messages import is_too_large
+from tinynode.core.nested import nested_items
 from tinynode.core.variable import Variable
-from tinynode.devices import find_device, to_host
-from tinynode.errors import OperandError
+from tinynode.devices import Array, find_device, to_host
+from tinynode.errors import OperandError, SizeError, describe, short_text
+from tinynode.functions.operands import as_integer
 
 
 class CreationFunctions(NamespaceBase):
@@ -61,13 +65,14 @@ class CreationFunctions(NamespaceBase):
 
     def _from_numbers(self, there: Home, obj: Any, dtype: Any, copy: bool | None) -> Variable:
         """A Variable from numbers, or from an object with the buffer protocol."""
-        if numpy.asarray(obj).dtype.kind not in "biufc":
+        if _created("asarray", numpy.asarray, obj).dtype.kind not in "biufc":
             raise OperandError(
-                f"xp.asarray: cannot make an array of {type(obj).__name__} {obj!r:.80}. Give an "
-                "array, a number, or a nested list of numbers."
+                f"xp.asarray: cannot make an array of {describe(obj)}. Give an array, a number, "
+                "or a nested list of numbers."
             )
         where = there.library_device
-        array = there.xp.asarray(plain_number(obj), dtype=dtype, device=where, copy=copy)
+        number = plain_number(obj)
+        array = _created("asarray", there.xp.asarray, number, dtype=dtype, device=where, copy=copy)
         return there.new(array)
 
     def _joined(self, there: Home, items: Any, dtype: Any) -> Variable:
@@ -106,17 +111,20 @@ class CreationFunctions(NamespaceBase):
     def empty(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Variable:
         """An array of a shape; the values are arbitrary."""
         there = self._at(device)
-        return there.new(there.xp.empty(shape, dtype=dtype, device=there.library_device))
+        where = there.library_device
+        return there.new(_created("empty", there.xp.empty, shape, dtype=dtype, device=where))
 
     def ones(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Variable:
         """An array of ones."""
         there = self._at(device)
-        return there.new(there.xp.ones(shape, dtype=dtype, device=there.library_device))
+        where = there.library_device
+        return there.new(_created("ones", there.xp.ones, shape, dtype=dtype, device=where))
 
     def zeros(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Variable:
         """An array of zeros."""
         there = self._at(device)
-        return there.new(there.xp.zeros(shape, dtype=dtype, device=there.library_device))
+        where = there.library_device
+        return there.new(_created("zeros", there.xp.zeros, shape, dtype=dtype, device=where))
 
     def full(
         self, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None
@@ -128,7 +136,8 @@ class CreationFunctions(NamespaceBase):
             return functions.broadcast_to(value, shape if isinstance(shape, tuple) else (shape,))
         if isinstance(fill_value, numpy.generic):
             fill_value = fill_value.item()
-        array = there.xp.full(shape, fill_value, dtype=dtype, device=there.library_device)
+        where = there.library_device
+        array = _created("full", there.xp.full, shape, fill_value, dtype=dtype, device=where)
         return there.new(array)
 
     def empty_like(self, x: Any, /, *, dtype: Any = None, device: Any = None) -> Variable:
@@ -171,7 +180,8 @@ class CreationFunctions(NamespaceBase):
         start, stop, step = _number(start), _number(stop), _number(step)
         if stop is None:
             start, stop = 0, start
-        array = there.xp.arange(start, stop, step, dtype=dtype, device=there.library_device)
+        where = there.library_device
+        array = _created("arange", there.xp.arange, start, stop, step, dtype=dtype, device=where)
         return there.new(array)
 
     def linspace(
@@ -189,13 +199,16 @@ class CreationFunctions(NamespaceBase):
 
         ``start`` and ``stop`` may be 0-d Variables; then y = start + t * (stop - start).
         """
-        there, num = self._at(device), int(num)
+        there, num = self._at(device), as_integer("xp.linspace", "num", num)
         options = {"device": there.library_device, "endpoint": endpoint}
         if not isinstance(start, ArrayMethods) and not isinstance(stop, ArrayMethods):
             ends = _number(start), _number(stop)
-            return there.new(there.xp.linspace(*ends, num, dtype=dtype, **options))
+            return there.new(
+                _created("linspace", there.xp.linspace, *ends, num, dtype=dtype, **options)
+            )
         kind = as_variable(start if isinstance(start, ArrayMethods) else stop).dtype
-        t = there.new(there.xp.linspace(0.0, 1.0, num, dtype=kind, **options))
+        line = _created("linspace", there.xp.linspace, 0.0, 1.0, num, dtype=kind, **options)
+        t = there.new(line)
         return self._cast("linspace", start * (1 - t) + stop * t, dtype)
 
     def eye(
@@ -211,7 +224,8 @@ class CreationFunctions(NamespaceBase):
         """Ones on the diagonal ``k``, zeros elsewhere: (n_rows, n_cols)."""
         there = self._at(device)
         where = there.library_device
-        return there.new(there.xp.eye(n_rows, n_cols, k=k, dtype=dtype, device=where))
+        array = _created("eye", there.xp.eye, n_rows, n_cols, k=k, dtype=dtype, device=where)
+        return there.new(array)
 
     def meshgrid(self, *arrays: Any, indexing: str = "xy") -> tuple[Variable, ...]:
         """Coordinate matrices from coordinate vectors."""
@@ -238,11 +252,24 @@ def _has_dtype(item: Any) -> bool:
 
 def _holds_arrays(items: Any) -> bool:
     """True if a nested list holds a Variable or an array."""
-    waiting = [items]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, list | tuple):
-            waiting.extend(item)
-        elif hasattr(item, "dtype") and not isinstance(item, numpy.generic):
+    if not isinstance(items, list | tuple):
+        return False
+    for item in nested_items("xp.asarray", "obj", items):
+        is_list = isinstance(item, list | tuple)
+        if not is_list and hasattr(item, "dtype") and not isinstance(item, numpy.generic):
             return True
     return False
+
+
+def _created(function: str, make: Callable[..., Array], *given: Any, **options: Any) -> Array:
+    """The array of a creation function of the library; its errors name the function."""
+    try:
+        return make(*given, **options)
+    except (MemoryError, OverflowError, TypeError, ValueError) as error:
+        texts = ", ".join(short_text(value) for value in given)
+        told = f"xp.{function}: cannot make an array with ({texts}): {error}."
+        if isinstance(error, MemoryError | OverflowError) or is_too_large(error):
+            raise SizeError(told) from error
+        if isinstance(error, TypeError):
+            raise OperandError(told) from error
+        raise ValueError(told) from error

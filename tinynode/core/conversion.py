@@ -16,6 +16,7 @@ from tinynode.configuration import config
 from tinynode.core import messages
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.hooks import tell_detached, tell_value_read, thread_hooks
+from tinynode.core.nested import nested_items
 from tinynode.core.variable import Variable, variable_on_node, wrap_array
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import (
@@ -233,11 +234,10 @@ def _convert_variable(
 
 def _host_array(obj: Any, dtype: Any) -> Any:
     """Numbers and nested lists as a NumPy array; without a dtype floats become config.dtype."""
-    if isinstance(obj, list | tuple) and _holds_variables(obj):
-        raise OperandError(
-            "asarray: the list holds Variables. Join them with tinynode.functions.concat, so that "
-            "their gradients come back."
-        )
+    if isinstance(obj, list | tuple):
+        for item in nested_items("asarray", "obj", obj):
+            if isinstance(item, Variable):
+                raise messages.list_of_variables()
     try:
         host = numpy.asarray(obj)
     except ValueError as error:  # rows of different lengths
@@ -250,17 +250,6 @@ def _host_array(obj: Any, dtype: Any) -> Any:
     if dtype is None and host.dtype == numpy.float64 and not isinstance(obj, numpy.generic):
         host = host.astype(config.dtype)
     return host
-
-
-def _holds_variables(obj: Any) -> bool:
-    waiting = [obj]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, Variable):
-            return True
-        if isinstance(item, list | tuple):
-            waiting.extend(item)
-    return False
 
 
 def wrap_inputs(function: Any, inputs: Sequence[Any]) -> tuple[Variable, ...]:

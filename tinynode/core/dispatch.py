@@ -12,7 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinynode.core.hooks import FunctionHook, tell_failed
-from tinynode.core.messages import output_not_array, output_not_tuple
+from tinynode.core.messages import (
+    forward_too_large,
+    is_too_large,
+    output_not_array,
+    output_not_tuple,
+)
 from tinynode.devices import (
     Array,
     Arrays,
@@ -38,6 +43,7 @@ def run_forward(function: Any, arrays: Arrays, device: Device, output_device: De
     Raises:
         InvalidType: the shapes of a broadcasting function do not broadcast.
         OutputError: ``forward`` did not return a tuple of arrays.
+        SizeError: the result does not fit into the memory.
     """
     if function.wide and any(map(is_float16, arrays)):
         return _run_wide(function, arrays, device, output_device)
@@ -45,9 +51,11 @@ def run_forward(function: Any, arrays: Arrays, device: Device, output_device: De
         outputs = device.backend.forward(function, arrays)
         if type(outputs) is not tuple:
             outputs = _after_fallback(outputs, function, arrays, device)
-    except Exception:
+    except Exception as error:
         if function.is_broadcasting:  # shapes that need only broadcast are checked after an error
             function.check_types(arrays)
+        if is_too_large(error):
+            raise forward_too_large(function, arrays, error) from error
         raise
     if len(outputs) != 1 or type(outputs[0]) not in output_device.array_types:
         return _lift(outputs, output_device, function.label)

@@ -22,10 +22,12 @@ from tinynode.errors import (
     OperandError,
     OutputError,
     RequiresGradError,
+    SizeError,
     VmapError,
     describe,
     dtype_name,
     printable,
+    snake_case,
 )
 
 # --- making a Variable ---------------------------------------------------------------------------
@@ -181,6 +183,47 @@ def forward_stack(function: Any) -> str:
     return (
         f"{function.label} was called in forward here. Stacktrace of the function is below:\n"
         + "".join(lines).rstrip()
+    )
+
+
+def list_of_variables() -> OperandError:
+    """The error for a list with Variables, given to ``asarray``."""
+    return OperandError(
+        "asarray: the list holds Variables. Join them with tinynode.functions.concat, so that "
+        "their gradients come back."
+    )
+
+
+def number_too_large(function: str, argument: str, number: Any) -> SizeError:
+    """The error for an integer that the array library cannot hold."""
+    return SizeError(
+        f"{function}: {argument} is larger than the integers of arrays, which have 64 bits at "
+        f"most: got {describe(number)}. Use a smaller number, or a float."
+    )
+
+
+def is_too_large(error: Exception) -> bool:
+    """True for an array library's error about the size of an array or of a number."""
+    if isinstance(error, SizeError):
+        return False  # names the function
+    is_numpy = isinstance(error, ValueError) and str(error).startswith(
+        (
+            "array is too big",
+            "Maximum allowed dimension",
+            "Maximum allowed size",
+            "iterator is too large",
+        )
+    )
+    return is_numpy or isinstance(error, MemoryError | OverflowError)
+
+
+def forward_too_large(function: Any, arrays: Any, error: Exception) -> SizeError:
+    """The error for a forward whose result does not fit into the memory."""
+    given = ", ".join(describe(array) for array in arrays)
+    return SizeError(
+        f"{snake_case(function.label)}: the result is too large for the memory, or a number for "
+        f"its dtype: {error}. Got {given or 'no inputs'}. Make the sizes smaller, or compute in "
+        "parts."
     )
 
 

@@ -34,6 +34,7 @@ from tinynode.functions.loss import (
     signed_labels,
 )
 from tinynode.functions.operands import (
+    as_label,
     as_operand,
     as_operands,
     first_variable,
@@ -284,6 +285,7 @@ def softmax_cross_entropy(
         raise ValueError(
             f"softmax_cross_entropy: label_smoothing must lie in 0 to 1, got {label_smoothing}."
         )
+    ignore_label = as_label("softmax_cross_entropy", "ignore_label", ignore_label)
     inputs = [widened(x), labels]  # the sum over the rows soon overflows in float16
     if class_weight is not None:
         names = ("class_weight", "x")
@@ -387,6 +389,7 @@ def nll(log_p: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1
     """
     log_p, labels = scores_and_labels("nll", "log_p", log_p, labels)
     check_reduction("nll", reduction)
+    ignore_label = as_label("nll", "ignore_label", ignore_label)
     losses = -TakeLabels(ignore_label).apply((log_p, labels))[0]
     return reduce_counted(losses, labels, reduction, ignore_label)
 
@@ -457,6 +460,7 @@ def sigmoid_cross_entropy(
     x = as_operand("sigmoid_cross_entropy", "x", x, t)
     labels = as_operand("sigmoid_cross_entropy", "t", t, x)
     check_reduction("sigmoid_cross_entropy", reduction)
+    ignore_label = as_label("sigmoid_cross_entropy", "ignore_label", ignore_label)
     require_equal_shapes("sigmoid_cross_entropy", x, "t", labels)
     if not is_floating_array(x.raw):
         raise OperandError(f"sigmoid_cross_entropy: x must be floating, got {describe(x)}.")

@@ -22,7 +22,13 @@ from tinynode.errors import OperandError, dtype_name
 from tinynode.functions import guards
 from tinynode.functions.arithmetic import BroadcastingNode, zero_safe_multiply
 from tinynode.functions.comparison import equal
-from tinynode.functions.operands import as_differentiable, as_floating, as_operand, as_operands
+from tinynode.functions.operands import (
+    as_differentiable,
+    as_floating,
+    as_number,
+    as_operand,
+    as_operands,
+)
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import unbroadcast
 
@@ -366,6 +372,8 @@ def pow(x: Any, y: Any) -> Variable:
     is_number = isinstance(y, int | float | numpy.integer | numpy.floating)
     if base is not None and is_number and array_operand(y) is None:
         exponent = y.item() if isinstance(y, numpy.generic) else y
+        if isinstance(exponent, int):
+            as_number("pow", "y", exponent)  # not too large for a float
         if exponent < 0 and is_integer(base.raw):
             raise OperandError(
                 f"pow: x is {dtype_name(x.dtype)}, and has no power {exponent} among the "

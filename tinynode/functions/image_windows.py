@@ -10,7 +10,8 @@ import operator
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tinynode.errors import OperandError
+from tinynode.errors import OperandError, short_text
+from tinynode.functions.operands import checked_range
 
 IntPair = int | tuple[int, int]
 
@@ -92,9 +93,11 @@ def pair(function: str, argument: str, value: Any, least: int) -> tuple[int, int
         numbers = []
     if len(numbers) != 2 or min(numbers) < least:
         raise ValueError(
-            f"{function}: {argument} must be an integer or two, not below {least}, got {value!r}."
+            f"{function}: {argument} must be an integer or two, not below {least}, got "
+            f"{short_text(value)}."
         )
-    return numbers[0], numbers[1]
+    first, second = (checked_range(function, argument, n) for n in numbers)
+    return first, second
 
 
 def integer(function: str, argument: str, value: Any, least: int) -> int:
@@ -105,9 +108,10 @@ def integer(function: str, argument: str, value: Any, least: int) -> int:
     """
     if not hasattr(value, "__index__") or operator.index(value) < least:
         raise ValueError(
-            f"{function}: {argument} must be an integer, not below {least}, got {value!r}."
+            f"{function}: {argument} must be an integer, not below {least}, got "
+            f"{short_text(value)}."
         )
-    return operator.index(value)
+    return checked_range(function, argument, operator.index(value))
 
 
 def windows_of(function: str, size: Any, stride: Any, padding: Any, dilation: Any) -> Windows:

@@ -15,6 +15,7 @@ import numpy
 
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
+from tinynode.core.nested import check_nested
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import (
     BOOL,
@@ -39,6 +40,7 @@ from tinynode.functions.masking import mark_masked
 from tinynode.functions.operands import (
     as_operand,
     as_operands,
+    checked_range,
     first_variable,
     input_shape,
     normalize_axis,
@@ -105,7 +107,7 @@ def freeze_index(function: str, index: Any, x: Variable) -> tuple[Index, list[Va
             frozen.append(Place(1 if is_integer(array.raw) else array.ndim))
             arrays.append(array)
         else:
-            frozen.append(_integer(function, item))
+            frozen.append(checked_range(function, "index", _integer(function, item)))
     return tuple(frozen), arrays
 
 
@@ -169,6 +171,7 @@ def index_list(function: str, values: Any, x: Variable) -> Variable:
     Raises:
         OperandError: another entry, or lists of different length.
     """
+    check_nested(function, "index", values)
     try:
         host = numpy.asarray(values)
     except ValueError:

@@ -21,7 +21,7 @@ from tinynode.core.array_arguments import constant_beside, raw_of
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, any_true, namespace_of, without_hidden_axes
-from tinynode.errors import OperandError, describe
+from tinynode.errors import OperandError, describe, short_text
 from tinynode.functions import guards
 from tinynode.functions.arithmetic import abs, multiply, zero_safe_multiply
 from tinynode.functions.comparison import equal, not_equal
@@ -44,7 +44,9 @@ from tinynode.functions.exponential import pow
 from tinynode.functions.indexing import get_item, take
 from tinynode.functions.manipulation import concat
 from tinynode.functions.operands import (
+    as_flag,
     as_floating,
+    as_integer,
     as_number,
     as_operand,
     as_operands,
@@ -454,6 +456,7 @@ def diagonal(x: Any, *, offset: int = 0) -> Variable:
     """
     x = as_operand("diagonal", "x", x)
     _require_matrix("diagonal", x)
+    offset = as_integer("diagonal", "offset", offset)
     n, m = x.shape[-2:]
     rows, columns = (n, m - offset) if offset >= 0 else (n + offset, m)
     length = rows if rows < columns else columns
@@ -477,6 +480,7 @@ def trace(x: Any, *, offset: int = 0) -> Variable:
     """
     x = as_operand("trace", "x", x)
     _require_matrix("trace", x)
+    offset = as_integer("trace", "offset", offset)
     return sum_(diagonal(x, offset=offset), axis=-1)
 
 
@@ -530,9 +534,9 @@ def vector_norm(
         ValueError: an axis does not exist.
     """
     x = as_floating("vector_norm", "x", x)
-    if not isinstance(ord, int | float | numpy.integer | numpy.floating):
-        raise OperandError(f"vector_norm: ord must be a number, got {describe(ord)}.")
+    as_number("vector_norm", "ord", ord)
     axes = normalize_axes("vector_norm", axis, x.ndim)
+    keepdims = as_flag("vector_norm", "keepdims", keepdims)
     if ord == math.inf:
         return max_(abs(x), axes, keepdims)
     if ord == -math.inf:
@@ -626,7 +630,9 @@ def matrix_norm(x: Any, *, keepdims: bool = False, ord: float | str = "fro") -> 
         sums = sum_(abs(x), axis=-2 if ord in (1, -1) else -1)
         norm = max_(sums, axis=-1) if ord in (1, math.inf) else min_(sums, axis=-1)
     else:
-        raise ValueError(f'matrix_norm: ord must be "fro", "nuc", 1, 2 or inf, +-, got {ord!r}.')
+        raise ValueError(
+            f'matrix_norm: ord must be "fro", "nuc", 1, 2 or inf, +-, got {short_text(ord)}.'
+        )
     return reshape(norm, (*norm.shape, 1, 1)) if keepdims else norm
 
 

@@ -10,7 +10,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, any_true, is_known_true, namespace_of
 from tinynode.devices import is_floating as is_floating_array
 from tinynode.devices import is_integer as is_integer_array
-from tinynode.errors import OperandError, describe, unknown_keywords
+from tinynode.errors import OperandError, describe, short_text, unknown_keywords
 from tinynode.functions.activation import relu
 from tinynode.functions.arithmetic import BroadcastingNode, abs
 from tinynode.functions.attributes import Reduction, Shape
@@ -21,6 +21,7 @@ from tinynode.functions.indexing import index_list
 from tinynode.functions.linalg import vector_norm
 from tinynode.functions.operands import (
     as_floating,
+    as_label,
     as_number,
     as_operand,
     as_operands,
@@ -170,7 +171,7 @@ def check_labels(
         example = int(labels[int(xp.argmax(xp.astype(wrong, xp.int8)))])
         raise ValueError(
             f"{function}: labels must lie in 0 to {classes - 1} ({argument} has {classes} "
-            f"classes) or be ignore_label={ignore_label}, got {example}."
+            f"classes) or be ignore_label={short_text(ignore_label)}, got {example}."
         )
     return valid
 
@@ -358,7 +359,8 @@ def hinge(
     x, labels = scores_and_labels("hinge", "x", x, labels)
     check_reduction("hinge", reduction)
     if p not in (1, 2):
-        raise ValueError(f"hinge: p must be 1 or 2, got {p!r}.")
+        raise ValueError(f"hinge: p must be 1 or 2, got {short_text(p)}.")
+    ignore_label = as_label("hinge", "ignore_label", ignore_label)
     losses = Hinge(ignore_label).apply((x, labels))[0]
     if p == 2:
         losses = square(losses)

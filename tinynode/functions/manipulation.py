@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, Never
 
@@ -12,8 +11,8 @@ import numpy
 from tinynode.core.conversion import as_host
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Array, Arrays, is_floating, namespace_of, put
-from tinynode.errors import OperandError, describe, unknown_keywords
+from tinynode.devices import Array, Arrays, is_array, is_floating, namespace_of, put
+from tinynode.errors import OperandError, SizeError, describe, short_text, unknown_keywords
 from tinynode.functions.attributes import Axes, Axis, Length
 from tinynode.functions.indexing import set_item, take
 from tinynode.functions.operands import (
@@ -143,6 +142,10 @@ class Split(FunctionNode):
         return (concat(parts, self.axis),)
 
 
+MOST_PARTS = 2**20
+"""The number of sections of an empty axis, and of elements of a border, at most."""
+
+
 def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Variable, ...]:
     """x cut along ``axis``: at the given positions, or into equal sections.
 
@@ -154,7 +157,12 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> tu
     axis = normalize_axis("split", axis, x.ndim)
     length = x.shape[axis]
     if isinstance(indices_or_sections, int | numpy.integer):
-        sections = int(indices_or_sections)
+        sections = as_integer("split", "indices_or_sections", indices_or_sections)
+        if sections > max(length, MOST_PARTS):
+            raise ValueError(
+                f"split: indices_or_sections must be at most {max(length, MOST_PARTS)}, got "
+                f"{sections} for an axis of length {length}."
+            )
         if sections < 1 or length % sections:
             raise ValueError(f"split: length {length} does not divide into {sections} sections.")
         step = length // sections
@@ -358,7 +366,7 @@ def repeat(x: Any, repeats: Any, *, axis: int | None = None) -> Variable:
     axis = normalize_axis("repeat", axis, x.ndim)
     if not hasattr(repeats, "__index__") or getattr(repeats, "shape", ()) != ():
         return take(x, _places(repeats, x.shape[axis]), axis=axis)
-    repeats = operator.index(repeats)
+    repeats = as_integer("repeat", "repeats", repeats)
     if repeats < 0:
         raise ValueError(f"repeat: repeats must not be negative, got {repeats}.")
     before, after = x.shape[: axis + 1], x.shape[axis + 1 :]
@@ -368,7 +376,15 @@ def repeat(x: Any, repeats: Any, *, axis: int | None = None) -> Variable:
 
 def _places(repeats: Any, length: int) -> list[int]:
     """Each place of an axis as often as ``repeats`` says."""
-    counts = as_host(repeats)
+    array = repeats.array if isinstance(repeats, Variable) else repeats
+    if not is_array(array):
+        is_list = isinstance(array, Iterable)
+        if not is_list or not all(is_index(count) for count in array):
+            raise OperandError(
+                f"repeat: repeats must be an integer, or integers, got {describe(repeats)}."
+            )
+        array = [as_integer("repeat", "repeats", count) for count in array]
+    counts = as_host(array)
     if counts.dtype.kind not in "iu":
         raise OperandError(
             f"repeat: repeats must be an integer, or integers, got {describe(repeats)}."
@@ -378,7 +394,12 @@ def _places(repeats: Any, length: int) -> list[int]:
             f"repeat: repeats {describe(repeats)} must be {length} integers, one for each place "
             "of the axis, and none negative."
         )
-    places: list[int] = numpy.repeat(numpy.arange(length), counts).tolist()
+    try:
+        places: list[int] = numpy.repeat(numpy.arange(length), counts).tolist()
+    except (MemoryError, ValueError) as error:
+        raise SizeError(
+            f"repeat: repeats {describe(repeats)} ask for more elements than fit into the memory."
+        ) from error
     return places
 
 
@@ -439,7 +460,13 @@ def pad(x: Any, pad_width: Any, value: Any = 0, mode: str = "constant") -> Varia
     shape = tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True))
     array = x.raw
     first = numbers[0][0] if numbers else 0  # a 0-d array has no border
-    border = x.xp.full(shape, first, dtype=array.dtype, device=array.device)
+    try:
+        border = x.xp.full(shape, first, dtype=array.dtype, device=array.device)
+    except (MemoryError, OverflowError, ValueError) as error:
+        raise SizeError(
+            f"pad: pad_width {short_text(pad_width)} or value {short_text(value)} is too large "
+            f"for x of shape {x.shape}: {error}."
+        ) from error
     if any(number != first for pair in numbers for number in pair):
         border = _with_sides(border, widths, numbers)
     inside = tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths, strict=True))
@@ -457,7 +484,7 @@ def _border_values(value: Any, x: Variable) -> list[tuple[float, float]]:
     if lengths != [2] * x.ndim:
         raise ValueError(
             "pad: value must be a number, a pair, or a pair for each axis of x (shape "
-            f"{x.shape}), got {value!r}."
+            f"{x.shape}), got {short_text(value)}."
         )
     return [(check("pad", "value", low), check("pad", "value", high)) for low, high in pairs]
 
@@ -478,6 +505,11 @@ def _pad_with_elements(x: Variable, widths: list[tuple[int, ...]], mode: str) ->
     """x with a border of x's own elements."""
     if mode not in ("reflect", "edge"):
         raise ValueError(f'pad: mode must be "constant", "reflect" or "edge", got {mode!r}.')
+    widest = max([max(pair) for pair in widths], default=0)
+    if widest > MOST_PARTS:
+        raise ValueError(
+            f"pad: pad_width must be at most {MOST_PARTS} with mode={mode!r}, got {widest}."
+        )
     for axis, (before, after) in enumerate(widths):
         last, width = x.shape[axis] - 1, before if before > after else after
         if width and (last < 0 or (mode == "reflect" and width > last)):
@@ -503,6 +535,6 @@ def _widths(pad_width: Any, x: Variable) -> list[tuple[int, ...]]:
     if len(widths) != x.ndim or any(len(w) != 2 or min(w) < 0 for w in widths):
         raise ValueError(
             f"pad: pad_width must be an integer, a pair, or a pair for each axis of x (shape "
-            f"{x.shape}), none negative, got {pad_width!r}."
+            f"{x.shape}), none negative, got {short_text(pad_width)}."
         )
     return widths

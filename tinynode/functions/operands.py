@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy
 
+from tinynode.core import messages
 from tinynode.core.array_arguments import Operand, RawArgument, array_operand
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import thread_state
@@ -36,8 +37,9 @@ from tinynode.errors import (
     OperandError,
     describe,
     dtype_name,
+    short_text,
 )
-from tinynode.functions.attributes import Shape
+from tinynode.functions.attributes import INT64, Shape
 
 
 def as_operands(
@@ -124,6 +126,11 @@ def as_operand_list(function: str, argument: str, values: Iterable[Any]) -> list
         OperandError: a value is neither.
         DeviceMixError: an array on another device than the first Variable.
     """
+    if not isinstance(values, Iterable):
+        raise OperandError(
+            f"{function}: {argument} must be a list of Variables or arrays, got "
+            f"{describe(values)}."
+        )
     given = list(values)  # a generator is read once
     first = first_variable(*given)
     return [as_operand(function, f"{argument}[{i}]", x, first) for i, x in enumerate(given)]
@@ -195,12 +202,25 @@ def as_number(function: str, argument: str, value: Any) -> float:
         OperandError: the value is no real number.
     """
     if isinstance(value, int | float | numpy.integer | numpy.floating):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise messages.number_too_large(function, argument, value) from None
     raise OperandError(f"{function}: {argument} must be a number, got {describe(value)}.")
 
 
 def as_integer(function: str, argument: str, value: Any) -> int:
-    """A setting of a function as an integer.
+    """A setting of a function as an integer of at most 64 bits.
+
+    Raises:
+        OperandError: the value is no integer.
+        SizeError: the integer has more than 64 bits.
+    """
+    return checked_range(function, argument, as_label(function, argument, value))
+
+
+def as_label(function: str, argument: str, value: Any) -> int:
+    """An integer of any size: a label that no array can hold is equal to no label.
 
     Raises:
         OperandError: the value is no integer.
@@ -208,6 +228,28 @@ def as_integer(function: str, argument: str, value: Any) -> int:
     if not is_index(value):
         raise OperandError(f"{function}: {argument} must be an integer, got {describe(value)}.")
     return operator.index(value)
+
+
+def checked_range(function: str, argument: str, number: int) -> int:
+    """The integer, if an int64 can hold it. No array has more elements.
+
+    Raises:
+        SizeError: the integer has more than 64 bits.
+    """
+    if INT64.takes(number):
+        return number
+    raise messages.number_too_large(function, argument, number)
+
+
+def as_flag(function: str, argument: str, value: Any) -> bool:
+    """A setting of a function that is True or False; 1 and 0 stand for these.
+
+    Raises:
+        OperandError: the value is something else.
+    """
+    if isinstance(value, int | numpy.bool_ | numpy.integer) and value in (0, 1):
+        return bool(value)
+    raise OperandError(f"{function}: {argument} must be True or False, got {describe(value)}.")
 
 
 def is_index(value: Any) -> bool:
@@ -224,7 +266,7 @@ def _beside(value: Any, other: Variable, function: str, argument: str) -> Variab
     if thread_state.array_device and (operand := array_operand(value)) is not None:
         return operand
     if isinstance(value, bool | int | float | complex | numpy.generic):
-        return _scalar_beside(value, other)
+        return _scalar_beside(value, other, function, argument)
     if isinstance(value, RawArgument):
         is_cast = _is_cast(value.raw, other)
         return value.variable.astype(other.dtype) if is_cast else value.variable
@@ -241,7 +283,7 @@ def _is_cast(array: Any, other: Variable) -> bool:
     return is_floating(other.filled_array()) and kind_of(array) < COMPLEX
 
 
-def _scalar_beside(value: Any, other: Variable) -> Variable:
+def _scalar_beside(value: Any, other: Variable, function: str, argument: str) -> Variable:
     """A number as a 0-d array, of the other's dtype if the dtype can hold the kind of number.
 
     A 0-d array costs less in NumPy's arithmetic than a Python number.
@@ -250,13 +292,15 @@ def _scalar_beside(value: Any, other: Variable) -> Variable:
     number = value.item() if isinstance(value, numpy.generic) else value
     device = other.device
     xp = device.xp
+    dtype: Any = None
     if _fits(number, reference):
-        array = xp.asarray(number, dtype=reference.dtype, device=reference.device)
+        dtype = reference.dtype
     elif is_floating(reference):  # a complex number: of the precision of the floats beside
         dtype = xp.result_type(reference.dtype, xp.complex64)
+    try:
         array = xp.asarray(number, dtype=dtype, device=reference.device)
-    else:
-        array = xp.asarray(number, device=reference.device)
+    except OverflowError:
+        raise messages.number_too_large(function, argument, number) from None
     return wrap_array(array, device, False)
 
 
@@ -273,11 +317,12 @@ def as_shape(function: str, argument: str, shape: int | Sequence[int]) -> Shape:
 
     Raises:
         OperandError: the shape has another type.
+        SizeError: an integer has more than 64 bits.
     """
     try:
-        if isinstance(shape, int | numpy.integer):
-            return (operator.index(shape),)
-        return tuple(map(operator.index, shape))
+        is_single = isinstance(shape, int | numpy.integer)
+        entries: Any = (shape,) if is_single else shape
+        return tuple([checked_range(function, argument, operator.index(n)) for n in entries])
     except TypeError:
         raise OperandError(
             f"{function}: {argument} must be an integer or a tuple of integers, got "
@@ -293,7 +338,7 @@ def normalize_axis(function: str, axis: int, ndim: int) -> int:
     """
     if not is_index(axis):
         raise OperandError(f"{function}: axis must be an integer, got {describe(axis)}.")
-    axis = operator.index(axis)
+    axis = checked_range(function, "axis", operator.index(axis))
     if not -ndim <= axis < ndim:
         raise ValueError(f"{function}: axis {axis} does not exist in an array of {ndim} axes.")
     return axis + ndim if axis < 0 else axis
@@ -314,7 +359,7 @@ def normalize_axes(function: str, axis: int | Sequence[int] | None, ndim: int) -
     given = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
     axes = tuple(normalize_axis(function, one, ndim) for one in given)
     if len(set(axes)) != len(axes):
-        raise ValueError(f"{function}: axis {axis} names an axis twice.")
+        raise ValueError(f"{function}: axis {short_text(axis)} names an axis twice.")
     return axes
 
 

@@ -23,7 +23,7 @@ from tinynode.devices import (
     put,
     put_sum,
 )
-from tinynode.errors import OperandError, describe, dtype_name, unknown_keywords
+from tinynode.errors import OperandError, SizeError, describe, dtype_name, unknown_keywords
 from tinynode.functions.attributes import Counts, Lengths
 from tinynode.functions.convolution import crop_image, pad_image, require_four_axes
 from tinynode.functions.image_windows import IntPair, Windows, integer, make_windows, pair
@@ -355,13 +355,23 @@ def max_unpool2d(
         raise ValueError(
             f"max_unpool2d: indices must have the shape of x, {x.shape}, got {places.shape}."
         )
+    return _put_into_image(x, places, height, width)
+
+
+def _put_into_image(x: Variable, places: Variable, height: int, width: int) -> Variable:
+    """The elements of x at places of an image of zeros: (n, channels, height, width)."""
     n, channels = x.shape[:2]
     flat = (n, channels, x.shape[2] * x.shape[3])
-    zeros = x.xp.zeros((n, channels, height * width), dtype=x.dtype, device=x.raw.device)
     try:
+        zeros = x.xp.zeros((n, channels, height * width), dtype=x.dtype, device=x.raw.device)
         y = scatter_add(
             wrap_array(zeros, x.device, False), reshape(places, flat), reshape(x, flat)
         )
+    except (MemoryError, ValueError) as error:
+        raise SizeError(
+            f"max_unpool2d: an image of ({height}, {width}) cannot be made: {error}. Check "
+            "output_size, kernel_size, stride and padding."
+        ) from error
     except IndexError as error:
         raise IndexError(
             f"max_unpool2d: an index does not lie in the image of ({height}, {width}). Give the "

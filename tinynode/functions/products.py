@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-import operator
 import string
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +19,7 @@ from tinynode.functions.attributes import AxisFromEnd, Labels
 from tinynode.functions.complex_numbers import conj
 from tinynode.functions.indexing import get_item
 from tinynode.functions.operands import (
+    as_integer,
     as_operand,
     as_operands,
     as_shape,
@@ -230,7 +230,7 @@ def tensordot(x: Any, y: Any, *, axes: int | tuple[Sequence[int], Sequence[int]]
 def _paired_axes(axes: Any, x: Variable, y: Variable) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The axes of x and of y summed by ``tensordot``, counted from the front."""
     if is_index(axes):
-        axes = operator.index(axes)
+        axes = as_integer("tensordot", "axes", axes)
         if not 0 <= axes <= x.ndim or axes > y.ndim:
             raise ValueError(
                 f"tensordot: axes={axes}, but x has {x.ndim} axes and y has {y.ndim}."
@@ -281,6 +281,7 @@ def vecdot(x: Any, y: Any, *, axis: int = -1) -> Variable:
         ValueError: the axis does not exist, or the lengths differ.
     """
     x, y = as_operands("vecdot", x, y)
+    axis = as_integer("vecdot", "axis", axis)
     if axis >= 0 or -axis > min(x.ndim, y.ndim):
         raise ValueError(
             f"vecdot: axis {axis} must be negative, and exist in x (shape {x.shape}) and in y "
@@ -344,6 +345,7 @@ def cross(x1: Any, x2: Any, *, axis: int = -1) -> Variable:
         ValueError: the axis does not have length 3.
     """
     x1, x2 = as_operands("cross", x1, x2, ("x1", "x2"))
+    axis = as_integer("cross", "axis", axis)
     if axis >= 0 or -axis > min(x1.ndim, x2.ndim) or x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(
             f"cross: axis {axis} must be negative and of length 3 in x1 (shape {x1.shape}) and x2 "

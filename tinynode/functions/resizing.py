@@ -12,14 +12,14 @@ from typing import Any, Never
 import numpy
 
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.errors import OperandError, unknown_keywords
+from tinynode.errors import OperandError, short_text, unknown_keywords
 from tinynode.functions.arithmetic import floor, multiply, round
 from tinynode.functions.comparison import clip, equal
 from tinynode.functions.convolution import require_four_axes
 from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.image_windows import integer
 from tinynode.functions.indexing import TakeAlongAxis, take
-from tinynode.functions.operands import as_floating, as_operands
+from tinynode.functions.operands import as_floating, as_number, as_operands
 from tinynode.functions.products import matmul
 from tinynode.functions.shapes import broadcast_to, moveaxis, permute_dims, reshape
 from tinynode.functions.statistical import max as max_
@@ -57,9 +57,17 @@ def _sizes(function: str, argument: str, value: Any, axes: int) -> tuple[int, ..
     """
     given = tuple(value) if isinstance(value, tuple | list) else (value,) * axes
     if len(given) != axes:
-        raise ValueError(f"{function}: {argument} must be an integer or {axes}, got {value!r}.")
+        raise ValueError(
+            f"{function}: {argument} must be an integer or {axes}, got {short_text(value)}."
+        )
     return tuple(integer(function, argument, n, 1) for n in given)
 
+
+MOST_BINS = 2**20
+"""The number of windows of adaptive pooling, at most: each is computed by itself."""
+
+MOST_PLACES = 2**23
+"""The number of places of an interpolated axis, at most."""
 
 # --- adaptive pooling ----------------------------------------------------------------------------
 
@@ -78,7 +86,13 @@ def _adaptive(function: str, x: Any, size: Any, axes: int, largest: bool) -> Var
             f"got shape {x.shape}."
         )
     y = widened(x)
-    for axis, n in enumerate(_sizes(function, "size", size, axes), 2):
+    sizes = _sizes(function, "size", size, axes)
+    if max(sizes) > MOST_BINS:
+        raise ValueError(
+            f"{function}: size must be at most {MOST_BINS}, got {short_text(size)}. Choose fewer "
+            "windows."
+        )
+    for axis, n in enumerate(sizes, 2):
         y = _largest_of_bins(y, axis, n) if largest else _means_of_bins(y, axis, n)
     return narrowed(y, x)
 
@@ -226,17 +240,32 @@ def _new_lengths(x: Variable, size: Any, scale: Any) -> list[tuple[int, float]]:
         raise ValueError("interpolate: give either size or scale.")
     if size is not None:
         lengths = _sizes("interpolate", "size", size, axes)
+        _check_lengths("size", size, lengths)
         return [(o, n / o) for n, o in zip(x.shape[2:], lengths, strict=True)]
     scales = tuple(scale) if isinstance(scale, tuple | list) else (scale,) * axes
-    numbers = [s for s in scales if isinstance(s, int | float) and s > 0]
+    scales = tuple([as_number("interpolate", "scale", s) for s in scales])
+    numbers = [s for s in scales if 0 < s <= MOST_PLACES]
     if len(numbers) != axes or len(scales) != axes:
         raise ValueError(
-            f"interpolate: scale must be a positive number, or {axes}, got {scale!r}."
+            f"interpolate: scale must be a positive number, or {axes}, and at most "
+            f"{MOST_PLACES}, got {short_text(scale)}."
         )
     found = [(int(n * s), 1.0 / s) for n, s in zip(x.shape[2:], numbers, strict=True)]
     if min(length for length, _ in found) < 1:
-        raise ValueError(f"interpolate: x of shape {x.shape} times {scale!r} has no places left.")
+        raise ValueError(
+            f"interpolate: x of shape {x.shape} times {short_text(scale)} has no places left."
+        )
+    _check_lengths("scale", scale, [length for length, _ in found])
     return found
+
+
+def _check_lengths(argument: str, given: Any, lengths: Sequence[int]) -> None:
+    """Raises ValueError if an axis would have too many places."""
+    if max(lengths) > MOST_PLACES:
+        raise ValueError(
+            f"interpolate: {argument} must give at most {MOST_PLACES} places on an axis, got "
+            f"{short_text(given)}."
+        )
 
 
 def _linear_weights(n: int, length: int, step: float, align_corners: bool) -> Any:

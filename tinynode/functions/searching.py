@@ -15,9 +15,11 @@ from tinynode.functions.attributes import Axis
 from tinynode.functions.indexing import TakeAlongAxis
 from tinynode.functions.masking import mark_masked
 from tinynode.functions.operands import (
+    as_flag,
     as_integer,
     as_operand,
     as_operands,
+    checked_range,
     first_variable,
     is_number,
     normalize_axis,
@@ -140,7 +142,7 @@ def triu(x: Any, *, k: int = 0) -> Variable:
 
 def _lower(function: str, x: Variable, k: Any, above: int = 0) -> Array:
     """True on and below the diagonal k - above: (n, m), bool."""
-    diagonal = as_integer(function, "k", k) - above
+    diagonal = checked_range(function, "k", as_integer(function, "k", k) - above)
     if x.ndim < 2:
         raise ValueError(f"{function}: x needs two axes at least, its shape is {x.shape}.")
     xp, device = x.xp, x.raw.device
@@ -209,6 +211,7 @@ def _arg_extreme(
 ) -> Variable:
     """The index by ``node`` along an axis, or in x flattened."""
     x = as_operand(function, "x", x)
+    keepdims = as_flag(function, "keepdims", keepdims)
     if axis is not None:
         axis = normalize_axis(function, axis, x.ndim)
         require_elements(function, x, (axis,))

@@ -264,6 +264,10 @@ def digamma(x: Any) -> Variable:
     return PolyGamma(0).apply((as_floating("digamma", "x", x),))[0]
 
 
+HIGHEST_ORDER = 1000
+"""The order of polygamma, at most: the time grows with the order."""
+
+
 def polygamma(n: int, x: Any) -> Variable:
     """The n-th derivative of digamma(x), elementwise; NaN at 0, -1, -2 and so on.
 
@@ -277,8 +281,13 @@ def polygamma(n: int, x: Any) -> Variable:
 
     Raises:
         OperandError: x is not floating, or n is not an integer.
-        ValueError: n is negative.
+        ValueError: n is negative or above 1000.
     """
-    if as_integer("polygamma", "n", n) < 0:
+    order = as_integer("polygamma", "n", n)
+    if order < 0:
         raise ValueError(f"polygamma: n must not be negative, got {n}.")
-    return PolyGamma(int(n)).apply((as_floating("polygamma", "x", x),))[0]
+    if order > HIGHEST_ORDER:
+        raise ValueError(
+            f"polygamma: n must be at most {HIGHEST_ORDER}, got {n}. From 171 on, n! is infinite."
+        )
+    return PolyGamma(order).apply((as_floating("polygamma", "x", x),))[0]

@@ -26,8 +26,10 @@ from tinynode.functions.exponential import exp, sqrt
 from tinynode.functions.indexing import get_item
 from tinynode.functions.manipulation import concat, flip
 from tinynode.functions.operands import (
+    as_flag,
     as_floating,
     as_integer,
+    as_number,
     as_operand,
     as_operands,
     first_variable,
@@ -123,6 +125,7 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False, **unknown: Never) -> 
     if unknown:
         raise unknown_keywords("sum", unknown)
     x = as_operand("sum", "x", x)
+    keepdims = as_flag("sum", "keepdims", keepdims)
     return Sum(normalize_axes("sum", axis, x.ndim), keepdims).apply((x,))[0]
 
 
@@ -177,6 +180,7 @@ def mean(
             f'mean: x must be floating, got {describe(x)}. Write x.astype("float32").mean().',
         )
     axes = normalize_axes("mean", axis, x.ndim)
+    keepdims = as_flag("mean", "keepdims", keepdims)
     if weights is None and not is_floating_array(x.raw):  # complex
         return sum(x, axes, keepdims) / float(math.prod(x.shape[i] for i in axes))
     if weights is None:
@@ -276,7 +280,7 @@ def _extremum(
     x = as_operand(function, "x", x)
     axes = normalize_axes(function, axis, x.ndim)
     require_elements(function, x, axes)
-    return node(axes, keepdims).apply((x,))[0]
+    return node(axes, as_flag(function, "keepdims", keepdims)).apply((x,))[0]
 
 
 class Prod(ReducingNode):
@@ -328,6 +332,7 @@ def prod(x: Any, axis: Axis = None, keepdims: bool = False, **unknown: Never) ->
     if unknown:
         raise unknown_keywords("prod", unknown)
     x = as_operand("prod", "x", x)
+    keepdims = as_flag("prod", "keepdims", keepdims)
     return Prod(normalize_axes("prod", axis, x.ndim), keepdims).apply((x,))[0]
 
 
@@ -359,6 +364,8 @@ def _variance(
 ) -> Variable:
     """The variance; in float32 for float16, where the squares would overflow."""
     axes = normalize_axes(function, axis, x.ndim)
+    keepdims = as_flag(function, "keepdims", keepdims)
+    as_number(function, "correction", correction)
     n = math.prod(x.shape[i] for i in axes)
     if n == 0 or n <= correction:
         raise ValueError(
@@ -432,7 +439,7 @@ def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False, **unknown: Neve
     x = as_floating("logsumexp", "x", x)
     axes = normalize_axes("logsumexp", axis, x.ndim)
     require_elements("logsumexp", x, axes)
-    return LogSumExp(axes, keepdims).apply((x,))[0]
+    return LogSumExp(axes, as_flag("logsumexp", "keepdims", keepdims)).apply((x,))[0]
 
 
 def diff(
@@ -461,6 +468,8 @@ def diff(
     y = concat(parts, axis=axis) if len(parts) > 1 else x
     before = (slice(None),) * axis
     for _ in range(times):
+        if y.shape[axis] == 0:
+            break  # an empty axis stays empty
         y = y[(*before, slice(1, None))] - y[(*before, slice(None, -1))]
     return y
 

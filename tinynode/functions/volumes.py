@@ -11,7 +11,7 @@ import operator
 from typing import Any
 
 from tinynode.core.variable import Variable
-from tinynode.errors import OperandError
+from tinynode.errors import OperandError, short_text
 from tinynode.functions.convolution import (
     add_bias,
     check_dtypes,
@@ -23,7 +23,7 @@ from tinynode.functions.convolution import (
 from tinynode.functions.image_windows import integer
 from tinynode.functions.indexing import AddAt, index_list, take
 from tinynode.functions.manipulation import pad
-from tinynode.functions.operands import as_operands
+from tinynode.functions.operands import as_operands, checked_range
 from tinynode.functions.shapes import permute_dims, reshape
 
 __all__ = ["conv3d", "conv_transpose1d", "conv_transpose3d"]
@@ -45,9 +45,10 @@ def triple(function: str, argument: str, value: Any, least: int) -> tuple[int, i
     if len(numbers) != 3 or min(numbers) < least:
         raise ValueError(
             f"{function}: {argument} must be an integer or three, not below {least}, got "
-            f"{value!r}."
+            f"{short_text(value)}."
         )
-    return numbers[0], numbers[1], numbers[2]
+    first, second, third = (checked_range(function, argument, n) for n in numbers)
+    return first, second, third
 
 
 def require_volumes(function: str, x: Variable) -> None:

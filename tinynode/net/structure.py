@@ -109,7 +109,13 @@ def flatten(value: Any, where: str) -> tuple[list[Variable], Any]:
         TraceError: a part cannot be compared by value: a set, an object without a hash.
     """
     variables: list[Variable] = []
-    return variables, _treedef(value, variables, where)
+    try:
+        return variables, _treedef(value, variables, where)
+    except RecursionError:
+        raise TraceError(
+            f"{where} is nested too deeply, or holds itself: got {describe(value)}. Give lists, "
+            "tuples and dicts of fewer levels."
+        ) from None
 
 
 def _treedef(value: Any, variables: list[Variable], where: str) -> Any:

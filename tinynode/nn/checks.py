@@ -11,7 +11,8 @@ import operator
 from collections.abc import Mapping
 from typing import Any, Self
 
-from tinynode.errors import describe, unknown_keywords
+from tinynode.errors import describe, short_text, unknown_keywords
+from tinynode.functions.attributes import INT64
 from tinynode.functions.image_windows import pair
 from tinynode.functions.volumes import triple
 from tinynode.habits.keywords import keyword_cure
@@ -29,7 +30,9 @@ def checked_size(setting: str, value: Any, least: int = 1) -> int:
     except TypeError:
         raise TypeError(f"{setting} must be an integer, got {describe(value)}.") from None
     if size < least:
-        raise ValueError(f"{setting} must be at least {least}, got {size}.")
+        raise ValueError(f"{setting} must be at least {least}, got {short_text(size)}.")
+    if size > INT64.most:
+        raise ValueError(f"{setting} must have at most 64 bits, got {describe(size)}.")
     return size
 
 

@@ -20,12 +20,13 @@ import numpy
 
 from tinynode import random
 from tinynode.core.conversion import as_host
+from tinynode.core.nested import check_nested
 from tinynode.core.variable import Variable
 from tinynode.devices import Device, get_device, is_array, using_device
-from tinynode.errors import StateError, describe
+from tinynode.errors import StateError, describe, short_text
 from tinynode.nn.checks import RefusesKeywords, checked_number, checked_size
 from tinynode.nn.serializers import map_npy, read_npz
-from tinynode.safe_files import listed, quoted
+from tinynode.safe_files import listed
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -294,7 +295,7 @@ class DataLoader(RefusesKeywords):
             if state[name] != own[name]:
                 raise StateError(
                     f"DataLoader.load_state_dict: {name} is {own[name]} here and "
-                    f"{quoted(state[name])} in the state. Make the loader as it was saved."
+                    f"{short_text(state[name])} in the state. Make the loader as it was saved."
                 )
         self._seed, self._epoch, self._position = seed, epoch, position
         self._is_resumed = True
@@ -405,6 +406,7 @@ def _host(value: Any) -> Any:
     """An array, a Variable, a number or a list as a NumPy array; a memory map stays."""
     if isinstance(value, numpy.ndarray):
         return value
+    check_nested("DataLoader", "a sample", value)
     array = as_host(value)
     if array.dtype.hasobject:
         raise TypeError(

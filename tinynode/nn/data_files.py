@@ -16,9 +16,10 @@ from typing import Any
 import numpy
 
 from tinynode import random
+from tinynode.errors import short_text
 from tinynode.nn.checks import checked_size
 from tinynode.nn.data import ArrayDataset, Dataset
-from tinynode.safe_files import listed, quoted, read_file
+from tinynode.safe_files import listed, read_file
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP")
@@ -107,7 +108,9 @@ class _Table:
         self._places = {name: place for place, name in enumerate(self.header)}
         if len(self._places) < len(self.header):
             twice = next(n for i, n in enumerate(self.header) if self._places[n] != i)
-            raise ValueError(f"{self.path}, line 1: two columns have the name {quoted(twice)}.")
+            raise ValueError(
+                f"{self.path}, line 1: two columns have the name {short_text(twice)}."
+            )
         for row, line in zip(self.rows, self._lines, strict=True):
             if len(row) != len(self.header):
                 raise ValueError(
@@ -132,7 +135,8 @@ class _Table:
         for column in columns:
             if column not in self._places:
                 raise ValueError(
-                    f"{self.path} has no column {quoted(column)}; it has {listed(self.header)}."
+                    f"{self.path} has no column {short_text(column)}; "
+                    f"it has {listed(self.header)}."
                 )
 
     def place(self, column: str) -> int:
@@ -150,7 +154,7 @@ class _Table:
         return found
 
     def _where(self, row: int, place: int) -> str:
-        return f"{self.path}, line {self._lines[row]}, column {quoted(self.header[place])}"
+        return f"{self.path}, line {self._lines[row]}, column {short_text(self.header[place])}"
 
     def number(self, row: int, place: int) -> float:
         """The number of a cell."""
@@ -161,7 +165,7 @@ class _Table:
             value = math.nan
         if not math.isfinite(value):
             raise ValueError(
-                f"{self._where(row, place)}: {quoted(text)} is no finite number. Choose the "
+                f"{self._where(row, place)}: {short_text(text)} is no finite number. Choose the "
                 "columns of numbers by columns=[...], or write the column as numbers."
             )
         return value

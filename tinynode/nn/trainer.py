@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from tinynode.configuration import using_config
 from tinynode.core.variable import Variable
-from tinynode.errors import NaNError, StateError, describe
+from tinynode.errors import NaNError, StateError, describe, short_text
 from tinynode.nn.checkpoints import load_checkpoint, save_checkpoint
 from tinynode.nn.checks import RefusesKeywords, checked_size
 from tinynode.nn.clipping import clip_gradients
@@ -27,7 +27,7 @@ from tinynode.nn.optimizers import Optimizer
 from tinynode.nn.schedules import PlateauSchedule
 from tinynode.nn.state import State
 from tinynode.nn.training_log import Row, make_log
-from tinynode.safe_files import listed, quoted
+from tinynode.safe_files import listed
 
 Batch: TypeAlias = tuple[Any, ...]
 Metric: TypeAlias = Callable[..., Any]
@@ -375,7 +375,9 @@ class Trainer(RefusesKeywords):
         for name in ("epoch", "position", "steps", "examples"):
             number = state[name]
             if type(number) is not int or not 0 <= number <= limits.get(name, number):
-                raise StateError(f"training: {name} cannot be {quoted(number)}: it is damaged.")
+                raise StateError(
+                    f"training: {name} cannot be {short_text(number)}: it is damaged."
+                )
         if type(state["loss_sum"]) not in (int, float):
             raise StateError(
                 f"training: loss_sum cannot be {describe(state['loss_sum'])}: it is damaged."

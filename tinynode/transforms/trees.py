@@ -15,6 +15,7 @@ from tinynode.configuration import force_backprop_mode
 from tinynode.core.backprop import grad
 from tinynode.core.conversion import as_variable
 from tinynode.core.hooks import tell_detached, thread_state
+from tinynode.core.nested import check_nested
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import is_floating
 from tinynode.errors import RequiresGradError, describe, dtype_name
@@ -47,10 +48,19 @@ class Point(NamedTuple):
 
 
 def leaves_of(tree: Any, path: str) -> Leaves:
-    """The leaves of a tree from left to right, with paths."""
+    """The leaves of a tree from left to right, with paths.
+
+    Raises:
+        ValueError: the tree is nested too deeply, or holds itself.
+    """
+    check_nested("transform", path, tree)
+    return _leaves_of(tree, path)
+
+
+def _leaves_of(tree: Any, path: str) -> Leaves:
     if not _is_nested(tree):
         return [(path, tree)]
-    return [leaf for key, part in _parts(tree) for leaf in leaves_of(part, path + key)]
+    return [leaf for key, part in _parts(tree) for leaf in _leaves_of(part, path + key)]
 
 
 def _is_nested(tree: Any) -> bool:

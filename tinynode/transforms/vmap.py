@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tinynode.core.array_arguments import RawArgument
+from tinynode.core.nested import check_nested
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import HiddenAxis, find_device, hidden_axes
 from tinynode.errors import DeviceMixError, VmapError, describe
@@ -144,6 +145,10 @@ def _shown_result(x: Variable, axes: int | None, axis: HiddenAxis, path: str) ->
 
 def _leaves(args: Any, kwargs: Any, in_axes: Any) -> Iterator[tuple[str, Variable, int | None]]:
     """The path, the Variable and the checked axis of each Variable or array of the arguments."""
+    for position, value in enumerate(args):
+        check_nested("vmap", f"argument {position}", value)
+    for name, value in kwargs.items():
+        check_nested("vmap", f"argument {name}", value)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):

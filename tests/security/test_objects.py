@@ -1,0 +1,215 @@
+"""Lists that hold themselves, deep lists, huge integers and sizes: an error at once, by name."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import hostile_arguments
+import numpy as np
+import pytest
+
+import tinynode as tn
+from tinynode import functions as fn
+from tinynode import nn
+from tinynode.errors import OperandError, SizeError, TinynodeError, describe
+
+ROOT = hostile_arguments.ROOT
+RAW = {
+    "RecursionError", "OverflowError", "MemoryError", "_ArrayMemoryError", "SystemError",
+    "AttributeError", "KeyError", "AssertionError", "ZeroDivisionError",
+}  # fmt: skip
+"""The exceptions that name no argument."""
+
+
+# --- the whole table of functions ----------------------------------------------------------------
+
+
+def is_named(facts: dict[str, Any]) -> bool:
+    """True if an error is one of tinynode's, or names the function or the argument."""
+    text, name = facts["text"], facts["name"].rpartition(".")[2]
+    squashed = re.sub("[^a-z0-9]", "", text.lower())
+    has_title = re.match(r"[A-Za-z_.0-9]+: ", text) is not None  # of a function inside
+    return name.replace("_", "").lower() in squashed or has_title
+
+
+def check_table(every: int) -> None:
+    count = 0
+    for facts in hostile_arguments.outcomes(every):
+        count += 1
+        assert "ended" not in facts, facts
+        if "error" in facts:
+            assert facts["error"] not in RAW, facts
+            assert facts["length"] < 500, facts
+            assert is_named(facts), facts
+    assert count > 8000 // every
+
+
+def test_hostile_arguments_of_some_calls() -> None:
+    """Every 97th of the attacks; the next test makes all."""
+    check_table(97)
+
+
+@pytest.mark.slow
+def test_hostile_arguments_of_every_function() -> None:
+    check_table(1)
+
+
+# --- lists ---------------------------------------------------------------------------------------
+
+
+def twice() -> list[Any]:
+    """A list that holds itself twice: 2**64 elements after 64 levels."""
+    made: list[Any] = []
+    made += [made, made]
+    return made
+
+
+def doubled() -> list[Any]:
+    """2**50 elements in 50 lists."""
+    made: list[Any] = [1.0]
+    for _ in range(50):
+        made = [made, made]
+    return made
+
+
+def deep_with_a_variable() -> list[Any]:
+    made: list[Any] = [tn.Variable(np.ones(2))]
+    for _ in range(100_000):
+        made = [made]
+    return made
+
+
+LISTS: list[Callable[[], list[Any]]] = [
+    *(hostile_arguments.cyclic, hostile_arguments.deep, twice, doubled, deep_with_a_variable),
+]
+X = tn.Variable(np.ones((2, 3)))
+XP: Any = X.__array_namespace__()
+
+
+def setting(name: str, value: Any) -> None:
+    with tn.using_config(name, value):
+        raise AssertionError
+
+
+TAKERS: dict[str, Callable[[Any], Any]] = {
+    "asarray": tn.asarray,
+    "Variable": tn.Variable,
+    "namespace": XP.asarray,
+    "stack": fn.stack,
+    "concat": fn.concat,
+    "index": lambda value: X[value],
+    "sum": lambda value: X + value,
+    "data": nn.ArrayDataset,
+    "gradient": lambda value: tn.gradient(lambda tree: fn.sum(X))(value),
+    "vjp": lambda value: tn.vjp(lambda tree: X, value),
+    "vmap": lambda value: tn.vmap(lambda tree: X)(value),
+    "dtype": lambda value: setting("dtype", value),
+    "shape": X.reshape,
+    "draws": tn.random.normal,
+}
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+@pytest.mark.parametrize("make", LISTS, ids=lambda make: make.__name__)
+def test_endless_and_deep_lists_are_refused_at_once(taker: str, make: Callable[[], Any]) -> None:
+    value = make()
+    start = time.perf_counter()
+    with pytest.raises((TinynodeError, ValueError, TypeError)) as caught:
+        TAKERS[taker](value)
+    assert time.perf_counter() - start < 2.0
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("transform", [tn.trace, lambda f, x: tn.compile(f)(x)])
+@pytest.mark.parametrize("make", [hostile_arguments.cyclic, hostile_arguments.deep, twice])
+def test_a_recording_refuses_deep_lists(transform: Any, make: Any) -> None:
+    with pytest.raises(tn.errors.TraceError, match="nested too deeply"):
+        transform(lambda tree: X, make())
+
+
+def test_deep_lists_below_the_limit_and_shared_rows_are_taken() -> None:
+    row = [1.0, 2.0]
+    assert tn.asarray([row] * 1000).shape == (1000, 2)
+    nested: Any = 1.0
+    for _ in range(32):
+        nested = [nested]
+    assert tn.asarray(nested).ndim == 32
+    assert [leaf.shape for leaf in tn.gradient(lambda a: fn.sum(a[0][0] ** 2))([[X]])[0]] == [
+        (2, 3)
+    ]
+
+
+# --- integers and sizes --------------------------------------------------------------------------
+
+
+def test_describe_is_short_and_quick() -> None:
+    assert describe([1, 2]) == "list [1, 2]"
+    assert describe({"a": (1,)}) == "dict {'a': (1,)}"
+    for make in LISTS:
+        assert len(describe(make())) < 70
+    assert describe(10**5000) == "int of 16610 bits"
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: fn.reshape(X, 10**30), "reshape: shape"),
+        (lambda: fn.diff(X, n=10**30), "diff: n"),
+        (lambda: fn.one_hot(tn.asarray([0, 1]), 2**40), "one_hot"),
+        (lambda: fn.repeat(X, [2**60, 2**60], axis=0), "repeat: repeats"),
+        (lambda: fn.tile(X, (2**40, 2**40)), "tile|broadcast_to|reshape"),
+        (lambda: X * 10**400, "y is larger"),
+        (lambda: tn.asarray([1, 2]) + 2**64, "y is larger"),
+        (lambda: XP.zeros((2**40, 2**20)), "xp.zeros"),
+        (lambda: XP.arange(2**62), "xp.arange"),
+        (lambda: XP.linspace(0, 1, 2**62), "xp.linspace"),
+        (lambda: tn.random.normal((2**40, 2**40)), "random.normal: shape"),
+    ],
+)
+def test_sizes_beyond_the_memory_name_the_function(call: Any, words: str) -> None:
+    with pytest.raises(SizeError, match=words):
+        call()
+
+
+def test_differences_of_an_empty_axis_end() -> None:
+    assert fn.diff(X, n=2**62).shape == (2, 0)
+    assert fn.diff(X, n=2).shape == (2, 1)
+
+
+@pytest.mark.parametrize("value", [2**31, -1, 1.0, "a", None])
+def test_keepdims_is_a_flag(value: Any) -> None:
+    for function in (fn.sum, fn.mean, fn.max, fn.min, fn.prod, fn.var, fn.std, fn.logsumexp):
+        with pytest.raises(OperandError, match="keepdims must be True or False"):
+            function(X, keepdims=value)
+    assert fn.sum(X, keepdims=np.True_).shape == (1, 1)
+    assert fn.sum(X, keepdims=1).shape == (1, 1)
+
+
+def test_a_memory_error_of_a_forward_names_the_function() -> None:
+    """In a process with little memory; the error is a MemoryError, too."""
+    program = (
+        "import resource, numpy as np, tinynode as tn\n"
+        "from tinynode import functions as F\n"
+        "x = tn.Variable(np.ones((1000, 1)))\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))\n"
+        "try:\n"
+        "    F.add(F.broadcast_to(x, (1000, 10**7)), 1.0)\n"
+        "except MemoryError as error:\n"
+        "    print(type(error).__name__, error)\n"
+    )
+    path = os.pathsep.join([str(ROOT), str(ROOT / "backends")])
+    environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("SizeError add: ")
