@@ -22,6 +22,7 @@ submitting call does not reach the pool's threads.
 from __future__ import annotations
 
 import difflib
+import itertools
 import os
 import sys
 import threading
@@ -273,59 +274,86 @@ def using_config(name: str | None = None, value: Any = None, **settings: Any) ->
         if not hasattr(config, key):  # checked before any setting changes
             raise AttributeError(_unknown(key))
         changes[key] = checked_value(key, changes[key], "config.")
-    own = vars(config)
-    before = {key: own[key] for key in changes if key in own}
-    try:
-        own.update(changes)
+    with Block(changes):
         yield
-    finally:
-        try:
-            _restore(own, changes, before)
-        finally:
-            _restore(own, changes, before)  # again, since Ctrl-C may have stopped the first
 
 
-def _restore(own: dict[str, Any], changes: dict[str, Any], before: dict[str, Any]) -> None:
-    """Undo changes of this thread's settings; a second call changes nothing."""
-    own.update(before)
-    for key in changes:
-        if key not in before:
-            own.pop(key, None)
+Undo = tuple[int, dict[str, Any], dict[str, Any]]
+"""How to undo a block: its number, the dict, and the entries before."""
 
 
-class _Blocks(threading.local):
-    """The open blocks of this thread, and ``enable_backprop`` before each; innermost last."""
+class _OpenBlocks(threading.local):
+    """The open blocks of this thread, innermost last."""
 
     def __init__(self) -> None:
-        self.open: list[tuple[backprop_mode, bool | None]] = []
+        self.undo: list[Undo] = []
 
 
-_blocks = _Blocks()
+_open_blocks = _OpenBlocks()
+_numbers = itertools.count()
 
 
-class backprop_mode(ContextDecorator):  # noqa: N801 - used as a function: with backprop_mode(False): ...
-    """``with backprop_mode(False):`` is a quick ``using_config("enable_backprop", False)``.
+class Block:
+    """A change of a dict of this thread, for the length of a ``with`` block.
 
-    Python handles Ctrl-C after a call. So no call stands between the change and the end of
-    ``__enter__``, nor in ``__exit__`` before the change back. A block of a generator may end in
-    another thread; the setting of the first thread changes back.
+    Python handles Ctrl-C as a function begins, and after a call. So ``__exit__`` may be left out.
+    There are two further ways back. The end of a block around undoes the blocks inside, too. A
+    Block that is freed ends, as when the exception is over.
+
+    Args:
+        changes: the new entries.
+        own: the dict; by default the thread's settings.
     """
 
-    def __init__(self, enabled: bool) -> None:
-        self.enabled = enabled
+    def __init__(self, changes: dict[str, Any], own: dict[str, Any] | None = None) -> None:
+        self.changes = changes
+        self.own = own
+        self.entries: list[tuple[list[Undo], Undo]] = []  # several, if entered again inside
 
     def __enter__(self) -> None:
-        self.entered = own, blocks = vars(config), _blocks.open
-        blocks += [(self, own.get("enable_backprop"))]
-        own["enable_backprop"] = self.enabled
+        own = vars(config) if self.own is None else self.own
+        before = {}
+        for key in self.changes:
+            before[key] = own.get(key, MISSING)
+        undo = _open_blocks.undo
+        entry = next(_numbers), own, before
+        self.entries += ((undo, entry),)
+        undo += (entry,)
+        own |= self.changes  # no call stands after the change
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        own, blocks = config.__dict__, _blocks.open
-        if not blocks or blocks[-1][0] is not self:  # entered in another thread
-            own, blocks = self.entered
-        before = blocks[-1][1]
-        del blocks[-1]
-        own.pop("enable_backprop", 0) if before is None else own.update(enable_backprop=before)
+    def __exit__(self, kind: Any = None, error: Any = None, traceback: Any = None) -> None:
+        here = _open_blocks.undo
+        entries = self.entries
+        place = len(entries) - 1
+        while place > 0 and entries[place][0] is not here:
+            place -= 1  # of another thread; a block of a generator may end in any thread
+        undo, entry = entries[place]
+        while entry in undo:
+            _, own, before = undo[-1]
+            for key, value in before.items():
+                if value is MISSING:
+                    own.pop(key, None)
+                else:
+                    own[key] = value
+            del undo[-1]  # at last: a stopped end may begin again
+        del entries[place]
+
+    def __del__(self) -> None:
+        while self.entries:
+            self.__exit__()
+
+
+class backprop_mode(Block, ContextDecorator):  # noqa: N801 - used as a function: with backprop_mode(False): ...
+    """``with backprop_mode(False):`` is a quick ``using_config("enable_backprop", False)``."""
+
+    def __init__(self, enabled: bool) -> None:
+        self.changes = {"enable_backprop": enabled}
+        self.own = None
+        self.entries = []
+
+    def _recreate_cm(self) -> backprop_mode:
+        """A fresh object for each call of a decorated function."""
+        return backprop_mode(self.changes["enable_backprop"])
 
 
 def no_backprop_mode() -> Any:

@@ -12,8 +12,10 @@ Gradients are written to the Variables only at the end. On an error, every ``gra
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from itertools import repeat
 from typing import Any, Self
 
 from tinynode.configuration import backprop_mode, config, using_config
@@ -151,7 +153,8 @@ def _run_and_write(table: GradientTable) -> None:
         for node, gx in remaining.items():
             if node._creator_node is None:  # else the creator needed no gradient
                 found[node] = gx
-        written: list[tuple[Variable, Variable]] = []
+        variables: list[Variable] = []
+        gradients: list[Variable] = []
         for node, gx in found.items():
             variable = node.variable_reference() if node.variable_reference else None
             if variable is None:
@@ -162,9 +165,14 @@ def _run_and_write(table: GradientTable) -> None:
             if not table.recorded:
                 gx = unshared(gx, taken, variable.raw)
             sweep.results[node] = gx
-            written.append((variable, gx))
-        for variable, gx in written:
-            variable._grad_var = gx
+            variables.append(variable)
+            gradients.append(gx)
+        _write(variables, gradients)
+
+
+def _write(variables: list[Variable], gradients: Sequence[Variable | None]) -> None:
+    """Write checked gradients. It is a single call, so Ctrl-C comes before or after all."""
+    deque(map(setattr, variables, repeat("_grad_var"), gradients), 0)
 
 
 def backward(
@@ -258,17 +266,20 @@ def grad(
             if retain_grad:
                 _write_kept(kept)
             if set_grad:
-                for x, gx in zip(inputs, found, strict=True):
-                    x.grad_var = gx
+                _write(list(inputs), found)
     return found
 
 
 def _write_kept(kept: dict[VariableNode, Variable]) -> None:
     """Write gradients to the Variables of nodes that are alive."""
+    variables: list[Variable] = []
+    gradients: list[Variable] = []
     for node, gradient in kept.items():
         variable = node.get_variable_or_none()
         if variable is not None:
-            variable.grad_var = gradient
+            variables.append(variable)
+            gradients.append(gradient)
+    _write(variables, gradients)
 
 
 def add_gradient(x: Variable, other: Variable) -> None:

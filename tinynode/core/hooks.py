@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from tinynode.configuration import config
+from tinynode.configuration import Block, config
 from tinynode.devices import Array, Arrays
 from tinynode.errors import HookError, describe
 
@@ -69,18 +69,22 @@ class FunctionHook:
     """True for a recorder of nets. The recorder has to see all functions. So sums of gradients run
     as functions, and ``checkpoint`` keeps the graph of the checkpointed function."""
 
+    _block: Block | None = None
+
     def __enter__(self) -> Self:
         if self.name in thread_state.hooks:
             raise HookError(
                 f"hook {self.name} already exists: give this one another name, "
                 "or leave the other `with` block first."
             )
+        block = Block({self.name: self}, thread_state.hooks)
+        block.__enter__()
         try:
-            thread_state.hooks[self.name] = self
             self.added(None)
         except BaseException:
-            thread_state.hooks.pop(self.name, None)
+            block.__exit__()
             raise
+        self._block = block
         return self
 
     def __exit__(
@@ -89,10 +93,12 @@ class FunctionHook:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        block, self._block = self._block, None
         try:
             self.deleted(None)
         finally:
-            thread_state.hooks.pop(self.name, None)
+            if block is not None:
+                block.__exit__()
 
     forward_runner: Any = None
     """A recorder that needs no values replaces ``dispatch.run_forward`` by this function."""
