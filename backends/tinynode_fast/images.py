@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import as_strided
 from tinynode.devices import Arrays, Fallback
 from tinynode.functions.convolution import Conv2d, Conv2dGradW, Conv2dGradX
 from tinynode.functions.image_windows import Windows
-from tinynode.functions.pooling import MaxPool2dGrad
+from tinynode.functions.pooling import MaxPool2dGrad, require_winners
 from tinynode_fast.limits import LIMITS
 
 FLOATS = frozenset({numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)})
@@ -67,6 +67,7 @@ def unfold(x: Any, windows: Windows, counts: tuple[int, int]) -> Any:
 
 
 def conv2d(node: Any, x: Any, w: Any) -> Any:
+    node.windows.require_size(w.shape[2:])
     if len(x) * math.prod(node.counts) < len(w):  # to bring w in order would take longest
         return None
     node.retain_inputs((0, 1))
@@ -95,6 +96,7 @@ def conv2d_gradient_w(node: Any, x: Any, gy: Any) -> Any:
 
 
 def conv2d_gradient_x(node: Any, gy: Any, w: Any) -> Any:
+    node.windows.require_size(w.shape[2:])
     channels = w.shape[1]
     # with few channels runs are short; with few windows copying takes longer than the product
     if channels < LIMITS.few_channels or 4 * len(gy) * math.prod(gy.shape[2:]) < len(w):
@@ -120,6 +122,7 @@ def conv2d_gradient_x(node: Any, gy: Any, w: Any) -> Any:
 
 def max_pool_gradient(node: Any, gy: Any, winners: Any) -> Any:
     """The portable formula, on arrays in the order of the winners."""
+    require_winners(gy.shape, winners.shape)
     node.retain_inputs((1,))
     shape = (*gy.shape[:2], *node.windows.padded(node.image))
     ordered = numpy.empty_like(winners, gy.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import json
 import math
@@ -17,7 +18,7 @@ from tinynode import functions as fn
 from tinynode.errors import NetError
 from tinynode.functions import activation
 from tinynode.functions.attributes import AnyIndex, Axes, Dtype, Shape, Within
-from tinynode.functions.convolution import Conv2dGradW, Conv2dGradX
+from tinynode.functions.convolution import Conv2d, Conv2dGradW, Conv2dGradX
 from tinynode.functions.image_windows import Windows
 from tinynode.functions.indexing import Place, Slice
 from tinynode.functions.pooling import TakeWinners
@@ -527,7 +528,9 @@ def test_windows_outside_of_the_image(
 
     run = tn.compile(run) if compiles else run
     x, w = [tn.asarray(np.ones((1, 1, n, n)), device=device) for n in (8, 3)]
-    message = r"Windows\(size=.*\) cannot lie .* times on an image|attribute counts must be"
+    message = (
+        r"Windows\(size=.*\) cannot lie .* times on an image|attribute counts must|go with kernels"
+    )
     with pytest.raises(ValueError, match=message):
         run(x, w)
 
@@ -570,7 +573,9 @@ def test_no_loop_runs_over_the_places_of_a_huge_window(
 ) -> None:
     """The loop took hours, and the memory."""
     inputs = tuple([tn.asarray(array, device=device) for array in arrays])
-    with pytest.raises(ValueError, match=r"cannot lie .* times on an image of \(4, 4\)"):
+    with pytest.raises(
+        ValueError, match=r"cannot lie .* times on an image of \(4, 4\)|with kernels"
+    ):
         node.apply(inputs)
 
 
@@ -645,3 +650,38 @@ def test_c_reads_no_array_of_another_shape() -> None:
         ):
             compiled(with_length(10))
         assert compiled(with_length(4000)).shape == (4000,)
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+@pytest.mark.parametrize(
+    ("node", "shapes", "message"),
+    [
+        (
+            fn.MaxPool2dGrad(TILES, (4, 4)),
+            [(1, 2, 2, 2), (1, 2, 2, 1)],
+            "a winner for each window",
+        ),
+        (
+            fn.MaxPool2dGrad(TILES, (4, 4)),
+            [(1, 1, 2, 2), (1, 2, 2, 2)],
+            "a winner for each window",
+        ),
+        (TakeWinners(TILES), [(1, 1, 4, 4), (1, 2, 2, 2)], "a winner for each window"),
+        (Conv2d(TILES, 1, (2, 2)), [(1, 2, 4, 4), (1, 8, 1, 1)], "the size of the kernels"),
+        (Conv2dGradX(TILES, 1, (4, 4)), [(1, 1, 2, 2), (1, 8, 1, 1)], "the size of the kernels"),
+        (fn.Fold(TILES, (4, 4)), [(2, 1, 1, 1, 2, 2)], "the size of the kernels"),
+        (fn.GetItem((Place(1), Place(1))), [(4, 4)], "more places than the 0 arrays"),
+    ],
+)
+def test_arrays_that_do_not_go_with_the_attributes(
+    node: Any, shapes: list[Any], message: str, device: str
+) -> None:
+    """With as many elements in another order, the two devices would give other numbers."""
+    dtypes = [np.float64, np.int8 if "Winners" in type(node).__name__ else np.float64]
+    arrays = [np.ones(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=False)]
+    inputs = tuple([tn.asarray(array, device=device) for array in arrays])
+    with pytest.raises(ValueError, match=message):
+        type(node).forward(node, tuple([x.array for x in inputs]))
+    fresh = copy.copy(node)
+    with pytest.raises(ValueError, match=message):
+        fresh.apply(inputs)

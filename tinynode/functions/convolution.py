@@ -100,6 +100,7 @@ def unfold_images(x: Array, windows: Windows, counts: tuple[int, int]) -> Array:
 def fold_columns(y: Array, windows: Windows, image: tuple[int, int]) -> Array:
     """The forward of ``Fold``, on arrays."""
     xp = namespace_of(y)
+    windows.require_size(y.shape[1:3])
     shape = (y.shape[0], y.shape[3], *windows.padded(image))
     total = xp.zeros(shape, dtype=y.dtype, device=y.device)
     for i, j, place in windows.places(windows.padded(image), y.shape[4:]):
@@ -178,6 +179,7 @@ class Conv2d(FunctionNode):
         x, w = inputs
         xp = namespace_of(x)
         self.retain_inputs((0, 1))
+        self.windows.require_size(w.shape[2:])
         kernels = _kernels_as_matrices(w, self.groups)
         shape = (x.shape[0], w.shape[0], *self.counts)
         y = xp.empty(shape, dtype=x.dtype, device=x.device)
@@ -245,6 +247,7 @@ class Conv2dGradX(FunctionNode):
         gy, w = inputs
         xp = namespace_of(gy)
         self.retain_inputs((0, 1))
+        self.windows.require_size(w.shape[2:])
         counts = (gy.shape[2], gy.shape[3])
         kernels = xp.matrix_transpose(_kernels_as_matrices(w, self.groups))
         shape = (gy.shape[0], w.shape[1] * self.groups, *self.image)

@@ -56,6 +56,14 @@ class Windows(NamedTuple):
                     "included. Windows.counts(image) gives how often they fit."
                 )
 
+    def require_size(self, given: tuple[int, ...]) -> None:
+        """Raises ValueError unless kernels or columns have the size of a window."""
+        if tuple(given) != tuple(self.size):
+            raise ValueError(
+                f"{self} does not go with kernels or columns of {tuple(given)}. Give windows of "
+                "the size of the kernels."
+            )
+
     def places(
         self, padded: tuple[int, int], counts: tuple[int, int]
     ) -> Iterator[tuple[int, int, tuple[Any, ...]]]:

@@ -201,7 +201,13 @@ def thaw_index(index: Index, shape: tuple[int, ...], arrays: Arrays = ()) -> Ind
             continue
         axis = next(axes)
         if isinstance(item, Place):
-            thawed.append(next(waiting))
+            array = next(waiting, None)
+            if array is None:
+                raise ValueError(
+                    f"index {index} has more places than the {len(arrays)} arrays given. Give an "
+                    "array for each place."
+                )
+            thawed.append(array)
         else:
             thawed.append(_clamped(item, shape[axis]) if isinstance(item, Slice) else item)
     if not arrays and Ellipsis not in index:

@@ -24,7 +24,7 @@ from tinynode.devices import (
     put_sum,
 )
 from tinynode.errors import OperandError, SizeError, describe, dtype_name, unknown_keywords
-from tinynode.functions.attributes import Counts, Lengths
+from tinynode.functions.attributes import Counts, Lengths, Shape
 from tinynode.functions.convolution import crop_image, pad_image, require_four_axes
 from tinynode.functions.image_windows import IntPair, Windows, integer, make_windows, pair
 from tinynode.functions.manipulation import pad
@@ -106,6 +106,15 @@ def nan_winners(padded: Array, windows: Windows, best: Array, winners: Array) ->
     return winners
 
 
+def require_winners(expected: Shape, got: Shape) -> None:
+    """Raises ValueError unless each element has a winner: the shapes are equal."""
+    if expected != got:
+        raise ValueError(
+            f"max_pool2d: the winners have shape {got}, expected {expected}, a winner for each "
+            "window. Take the winners of the same pooling."
+        )
+
+
 class MaxPool2dGrad(FunctionNode):
     """gx = gy added where the winners stood: the gradient of ``MaxPool2d``.
 
@@ -122,6 +131,7 @@ class MaxPool2dGrad(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         gy, winners = inputs
+        require_winners(gy.shape, winners.shape)
         self.retain_inputs((1,))
         shape = (*gy.shape[:2], *self.windows.padded(self.image))
         zeros = namespace_of(gy).zeros(shape, dtype=gy.dtype, device=gy.device)
@@ -159,6 +169,7 @@ class TakeWinners(FunctionNode):
         xp = namespace_of(x)
         self.retain_inputs((1,))
         padded = pad_image(x, self.windows, 0.0)
+        require_winners(x.shape[:2], winners.shape[:2])
         total = xp.zeros(winners.shape, dtype=x.dtype, device=x.device)
         places = self.windows.places(padded.shape[2:], winners.shape[2:])
         for number, (_, _, place) in enumerate(places):
