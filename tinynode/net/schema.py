@@ -15,13 +15,12 @@ from typing import Any
 
 from tinynode.errors import NetError, describe
 from tinynode.net.attribute_types import attribute_types, fits, stored_names, type_text
-from tinynode.net.registry import get_op_info
 
 _OF_ONE = ("tinynode.functions.", "tinynode.net.")
 """The modules whose functions have one input and one output, if they say nothing else."""
 
 
-def check_attributes(type: str, attrs: dict[str, Any]) -> dict[str, Any]:
+def check_attributes(type: str, node_class: Any, attrs: dict[str, Any]) -> dict[str, Any]:
     """The attributes of an operator, with integers as ``int``.
 
     A class of a user may set attributes in other ways, such as by a decorator: it has no schema.
@@ -30,7 +29,6 @@ def check_attributes(type: str, attrs: dict[str, Any]) -> dict[str, Any]:
         NetError: a name is not declared by the constructor, or is missing; or a value is not of
             the declared type, in the declared range, or one of the declared texts.
     """
-    node_class: Any = get_op_info(type).node_class
     if not is_of_tinynode(node_class):
         return attrs
     known = attribute_types(node_class)
@@ -50,6 +48,8 @@ def check_attributes(type: str, attrs: dict[str, Any]) -> dict[str, Any]:
             f"{type}: attribute {sorted(missing)[0]} is missing: expected {', '.join(known)}, got "
             f"{', '.join(attrs) or 'none'}. Add the attribute to the text, or save the net anew."
         )
+    if _EXACT.issuperset(map(_CLASS, attrs.values())):
+        return attrs
     return {name: exact(value) for name, value in attrs.items()}
 
 
@@ -60,6 +60,7 @@ def _unknown(type: str, name: str, known: dict[str, Any]) -> NetError:
     return NetError(f"{type} has no attribute {name!r}: {hint}")
 
 
+_CLASS = type  # the argument of check_attributes hides the name
 _EXACT = frozenset({int, float, bool, str, type(None)})
 
 
@@ -78,14 +79,15 @@ def is_of_tinynode(node_class: Any) -> bool:
     return bool(node_class.__module__.startswith("tinynode."))
 
 
-def check_counts(type: str, inputs: int, outputs: int) -> None:
+def check_counts(type: str, node_class: Any, inputs: int, outputs: int) -> None:
     """Compare the numbers of inputs and outputs with those that a function takes and gives.
 
     Raises:
         NetError: the function takes or gives another number.
     """
-    node_class: Any = get_op_info(type).node_class
     takes, gives = _counts_of(node_class)
+    if inputs in takes and outputs in gives:
+        return
     for what, counts, got in (("inputs", takes, inputs), ("outputs", gives, outputs)):
         if counts and not _agrees(counts, got):
             raise NetError(

@@ -262,16 +262,17 @@ def _any_op_of(data: Any) -> AnyOp:
     attrs = data.get("attrs")
     if not isinstance(attrs, dict):
         raise _unreadable(f"{name}: attrs", attrs, "an object")
+    node_class = get_op_info(name).node_class
     constants = {}
     for key, value in attrs.items():
-        _check_is_constant(name, key)
+        _check_is_constant(name, node_class, key)
         constants[key] = _decode(value, f"{name}: attribute {key}")
-    constants = check_attributes(name, constants)
-    if issubclass(get_op_info(name).node_class, OtherGradient):
+    constants = check_attributes(name, node_class, constants)
+    if issubclass(node_class, OtherGradient):
         _check_other_gradient(name, constants)
     inputs, outputs = (_checked_names(name, slot, data.get(slot)) for slot in _SIDES)
     operator = Operator.with_constants(name, inputs, outputs, constants)
-    check_counts(name, len(operator.input_names), len(operator.output_names))
+    check_counts(name, node_class, len(operator.input_names), len(operator.output_names))
     return operator
 
 
@@ -286,9 +287,9 @@ def _checked_names(type: str, side: str, names: Any) -> Any:
     return names
 
 
-def _check_is_constant(type: str, name: str) -> None:
+def _check_is_constant(type: str, node_class: Any, name: str) -> None:
     """Refuse an attribute that would replace a method, or an attribute of the graph."""
-    reserved = getattr(get_op_info(type).node_class, name, None)
+    reserved = getattr(node_class, name, None)
     hidden = callable(reserved) or isinstance(reserved, property)
     if not name.isidentifier() or name.startswith("_") or name in OF_APPLY or hidden:
         raise NetError(f"loads: {type}: {name!r} cannot be the name of a constant.")
@@ -306,9 +307,10 @@ def _check_other_gradient(type: str, constants: dict[str, Any]) -> None:
             f"{type}: attrs", constants, '{"kind": type, "constants": [[name, value]], "count": n}'
         )
     given = dict(pairs or ())
+    node_class = get_op_info(str(kind)).node_class
     for name in given:
-        _check_is_constant(kind, name)
-    check_attributes(kind, given)
+        _check_is_constant(str(kind), node_class, name)
+    check_attributes(str(kind), node_class, given)
 
 
 def _unreadable(what: str, data: Any, expected: str) -> NetError:
