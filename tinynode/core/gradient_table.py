@@ -10,8 +10,8 @@ adds all contributions when the sum is needed.
 Without a second derivative, gradients need no Variables and no nodes. An ``ArrayTable`` gives
 arrays to ``backward`` in place of Variables. No ``backward`` is written twice: ``x * y`` is then a
 product of the array library. A function of tinynode, given arrays, gives arrays. A pass uses an
-``ArrayTable`` if all gradients of the start are on one device, no graph is recorded, and no hook
-of the thread, debug mode or ``vmap`` is active. See ``quickest_table``.
+``ArrayTable`` if all gradients of the start are on one device and no graph is recorded. An active
+hook of the thread, debug mode or ``vmap`` prevents it. See ``quickest_table``.
 """
 
 from __future__ import annotations

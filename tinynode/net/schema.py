@@ -1,8 +1,8 @@
 """The schema of operators: what the text of a net may say about each of them.
 
 Requirement: an operator of a text is refused when the text is read, not in the middle of a run.
-The schema is derived from the class of the function: the parameters of the constructor are the
-attributes, and ``input_counts`` and ``output_counts`` say how many names there are.
+The schema is derived from the class of the function. The parameters of the constructor are the
+attributes. ``input_counts`` and ``output_counts`` say how many names there are.
 """
 
 from __future__ import annotations
