@@ -48,7 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("fuzzing")
     group.addoption("--programs", type=int, default=200, help="random programs (default: 200)")
     group.addoption("--fuzz-seed", type=int, default=0, help="the seed of random programs")
-    group.addoption("--mutated-files", type=int, default=360, help="mutated files (default: 360)")
+    group.addoption("--mutated-files", type=int, default=180, help="mutated files (default: 180)")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -163,7 +163,7 @@ def check_layouts(kind: Any, arrays: list[Any], ulp: int) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (9, 1), (3, 8), (5, 1025), (2, 3, 9)])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
 def test_rows_and_reductions(shape: tuple[int, ...], dtype: str) -> None:
     rng = np.random.default_rng(2)
     x, g = (rng.normal(size=shape).astype(dtype) for _ in range(2))

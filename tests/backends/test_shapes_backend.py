@@ -69,8 +69,8 @@ OPERATIONS = op_drivers.by_operation([case for case in CASES if case.id not in N
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_operation(operation: str) -> None:
-    for case in OPERATIONS[operation]:
+def test_first_rows(operation: str) -> None:
+    for case in OPERATIONS[operation][:3]:
         with op_drivers.naming(case.id):
             dtype = case.dtypes[0]
             assert forms(case, "shapes", dtype) == forms(case, "numpy", dtype)
@@ -78,9 +78,9 @@ def test_operation(operation: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_operation_in_other_dtypes(operation: str) -> None:
+def test_operation(operation: str) -> None:
     for case in OPERATIONS[operation]:
-        for dtype in case.dtypes[1:]:
+        for dtype in case.dtypes:
             with op_drivers.naming(case.id):
                 assert forms(case, "shapes", dtype) == forms(case, "numpy", dtype)
 

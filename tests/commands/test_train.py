@@ -415,7 +415,7 @@ def test_another_thread_than_the_first_trains_without_ctrl_c() -> None:
         (["--device", "nump"], "--device: get_device: there is no backend 'nump'; did you mean"),
         (["--device", "numpy:7"], "--device: get_device: there is no device 'numpy:7'"),
         (["--resume", "missing.npz"], "--resume missing.npz: No such file or directory"),
-        (["--resume", "."], "--resume .: Is a directory"),
+        (["--resume", "."], "--resume .: a file is needed, got a folder"),
         (["--resume", "text"], "--resume text: load: text is not a file that tinynode.nn.save"),
         (["--resume", "shapes"], "layers.0.weight is float32 of shape (128, 64) here and "),
         (["--resume", "model"], "load_checkpoint: model is no file of save_checkpoint"),

@@ -206,12 +206,13 @@ DIFFERENCES = {
     "name": r"weight of shape .* on rank {}, and layers.0.weight of shape",
     "number": r"number 5 is layers.2.weight .* on rank {}, and missing \(there are 4\) on rank 0",
 }
+KINDS = [pytest.param(k, marks=[] if k == "name" else pytest.mark.slow) for k in DIFFERENCES]
 
 
 @needs_mpi
 @pytest.mark.usefixtures("_ranks_start")
-@pytest.mark.parametrize("ranks", [2, 3])
-@pytest.mark.parametrize("kind", DIFFERENCES)
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", KINDS)
 def test_ranks_with_different_parameters_are_refused(kind: str, ranks: int) -> None:
     for way in ("broadcast", "backward", "update"):
         done = run_ranks(ranks, "-c", DIFFERING, kind, way)
@@ -243,8 +244,8 @@ print("fine")
 
 @needs_mpi
 @pytest.mark.usefixtures("_ranks_start")
-@pytest.mark.parametrize("status", [0, 3])
-@pytest.mark.parametrize("way", ["_exit", "exit"])
+@pytest.mark.parametrize("status", [0, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("way", ["_exit", pytest.param("exit", marks=pytest.mark.slow)])
 def test_a_rank_that_leaves_early_ends_the_run(way: str, status: int) -> None:
     done = run_ranks(2, "-c", LEAVING, way, str(status))
     words = f"left by os._exit({status})" if way == "_exit" else "rank 1 has ended, and rank 0"

@@ -401,6 +401,7 @@ def test_a_formula_has_numbers_and_functions_alone() -> None:
             formula(text, k=number(1.0))
 
 
+@pytest.mark.slow
 def test_a_type_checker_refuses_a_text_in_the_place_of_a_number(tmp_path: Any) -> None:
     """``CNumber`` is made by two functions alone, and a formula takes no other constant."""
     api = pytest.importorskip("mypy.api")

@@ -120,6 +120,7 @@ def test_an_endless_head_ends(server: FilmServer, part: bytes) -> None:
     assert page_of(server) == 200
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short")
 def test_many_clients_get_few_threads_and_the_reader_comes_back(server: FilmServer) -> None:
     before = threading.active_count()

@@ -150,8 +150,9 @@ class FiniteOperands(FunctionHook):
         out_grad: tuple[Array | None, ...],
     ) -> None:
         own = function.output_device or function.inputs[0].device
-        device = find_device(out_grad[0], own) or own  # another one in a vmap of the backward
-        self._running.gradient = wrap_array(out_grad[0], device, False)
+        gradient = out_grad[0]
+        device = own if own.owns(gradient) else find_device(gradient) or own  # in vmap: another
+        self._running.gradient = wrap_array(gradient, device, False)
 
     def backward_postprocess(
         self,

@@ -47,7 +47,7 @@ def interpreter() -> str:
     in_environment = sys.prefix != sys.base_prefix
     if ON_WINDOWS and not in_environment and shutil.which("py"):
         return f"py -{sys.version_info.major}.{sys.version_info.minor}"
-    return short_text(_shortest(sys.executable))
+    return quoted(_shortest(sys.executable))
 
 
 def _is_this_interpreter(path: str | None) -> bool:
@@ -73,7 +73,7 @@ def _shortest(path: str) -> str:
     return min(relative, path, key=len)
 
 
-def short_text(path: str) -> str:
+def quoted(path: str) -> str:
     """A path as a word of the shell."""
     if ON_WINDOWS:
         return f'"{path}"' if " " in path else path
