@@ -135,7 +135,7 @@ def close_in_ulp(actual: Any, expected: Any, ulp: int, kind: Any) -> None:
     np.testing.assert_allclose(actual, expected, rtol=ulp * eps, atol=ulp * eps * least)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_formulas_on_special_values(kind: Any, dtype: str) -> None:
     made = formulas.FORMULAS[kind]

@@ -210,6 +210,12 @@ TRANSFORMS = [
 ]
 ROWS = [*ARITHMETIC, *ARRAYS, *TRANSFORMS]
 NAMED = [pytest.param(row, id=f"{i}-{row.name}") for i, row in enumerate(ROWS)]
+OTHERS = [i for i, row in enumerate(ROWS) if row.name in {one.name for one in ROWS[:i]}]
+FIRST_OF_EACH = [
+    pytest.param(row, id=f"{i}-{row.name}", marks=[pytest.mark.slow] if i in OTHERS else [])
+    for i, row in enumerate(ROWS)
+]
+"""All rows; those after the first of a function are slow."""
 
 
 def arrays_of(row: Row) -> list[Any]:
@@ -294,7 +300,7 @@ def test_gradients_agree_with_differences(row: Row) -> None:
             close(gx, wanted, 1e-7, device)
 
 
-@pytest.mark.parametrize("row", NAMED)
+@pytest.mark.parametrize("row", FIRST_OF_EACH)
 def test_second_gradients_agree_with_differences(row: Row) -> None:
     arrays = arrays_of(row)
     expected = differences(lambda xs: slope(row, "numpy", xs), arrays)

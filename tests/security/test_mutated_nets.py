@@ -22,9 +22,10 @@ def test_some_mutated_nets() -> None:
 
 
 @pytest.mark.slow
-def test_many_mutated_nets() -> None:
+@pytest.mark.parametrize("number", [600, pytest.param(3000, marks=pytest.mark.long)])
+def test_many_mutated_nets(number: int) -> None:
     """``python -m mutated_nets 30000`` takes more: see ``tests/support/mutated_nets.py``."""
-    assert_none_is_wrong(3000, 1000, rows=8)
+    assert_none_is_wrong(number, 1000, rows=8)
 
 
 def test_a_difference_is_found() -> None:

@@ -56,8 +56,9 @@ def test_hostile_arguments_of_some_calls() -> None:
 
 
 @pytest.mark.slow
-def test_hostile_arguments_of_every_function() -> None:
-    check_table(1)
+@pytest.mark.parametrize("every", [10, pytest.param(1, marks=pytest.mark.long)])
+def test_hostile_arguments_of_every_function(every: int) -> None:
+    check_table(every)
 
 
 # --- lists ---------------------------------------------------------------------------------------

@@ -591,4 +591,4 @@ def test_mutated_files(
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_mutated_files(kind: str, tmp_path: Path) -> None:
     signal.alarm(0)
-    read_mutated(kind, 0, 600, 1, tmp_path)
+    read_mutated(kind, 0, 200, 1, tmp_path)

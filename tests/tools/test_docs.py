@@ -165,6 +165,7 @@ def test_pages_link_to_files_that_exist() -> None:
             assert path.exists() or path in {docs_pages.DOCS / m for m in made}, f"{page}: {path}"
 
 
+@pytest.mark.slow
 def test_the_reference_has_every_exported_function_once() -> None:
     """As an entry of a family, with its classes; the index links to the functions."""
     functions, linalg = tn.functions, tn.functions.linalg
