@@ -14,6 +14,7 @@ import errno
 import json
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, BinaryIO
 
@@ -123,8 +124,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON; of two equal keys, Python would drop the first."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for i, key in enumerate(keys) if key in keys[:i])
+        counts = Counter([key for key, _ in pairs])
+        twice = next(key for key, count in counts.items() if count > 1)
         raise ValueError(f"the key {short_text(twice)} stands twice in an object")
     return found
 

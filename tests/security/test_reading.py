@@ -20,10 +20,11 @@ import numpy
 import pytest
 from PIL import Image
 
+import tinynode as tn
 from tinynode import nn, safe_files
 from tinynode.commands.command_line import CommandError
 from tinynode.config_sources import read_sources
-from tinynode.errors import ConfigError, NetError, StateError
+from tinynode.errors import ConfigError, DeviceError, NetError, StateError
 from tinynode.net import load_net
 from tinynode.nn.serializers import npz_bytes
 from tinynode.safe_files import MOST_DEPTH, entry, parse_json, read_file
@@ -585,6 +586,41 @@ def test_mutated_files(
         folder.mkdir()
         counts = read_mutated(kind, first, min(CHUNK, count - first), seed, folder)
         record_property("mutated files", counts)
+
+
+def test_a_key_that_stands_twice_among_very_many_is_found_at_once() -> None:
+    """The comparison of each pair of keys would take minutes."""
+    keys = [f'"k{i}": 0' for i in range(200_000)]
+    with pytest.raises(NetError, match="the key 'k199999' stands twice"):
+        tn.net.loads("{" + ", ".join([*keys, keys[-1]]) + "}")
+
+
+def test_a_header_of_very_many_signs_is_an_error_of_the_file(tmp_path: Path) -> None:
+    shape = "-" * 9000 + "1"
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({shape},)}}".encode()
+    start = b"\x93NUMPY\x01\x00" + (len(header) + 1).to_bytes(2, "little")
+    path = tmp_path / "x.npy"
+    path.write_bytes(start + header + b"\n" + bytes(8))
+    with pytest.raises(StateError, match=r"x\.npy is not a file that numpy\.save wrote"):
+        nn.ArrayDataset.from_npy(path)
+
+
+@pytest.mark.parametrize("text", [None, 5, ["{}"]])
+def test_a_net_is_read_from_text(text: Any) -> None:
+    with pytest.raises(TypeError, match="loads: text must be the text of dumps, got"):
+        tn.net.loads(text)
+
+
+def test_the_name_of_an_operator_or_a_device_is_cut_in_an_error() -> None:
+    name = "x" * 1_000_000
+    operators = [{"type": name, "inputs": [], "outputs": ["y"], "attrs": {}}]
+    content = {"net": "f", "operators": operators}
+    with pytest.raises(NetError) as found:
+        tn.net.loads(json.dumps({"format": "tinynode net 1", "content": content}))
+    assert len(str(found.value)) < 1000
+    with pytest.raises(DeviceError) as found:
+        tn.get_device(name)
+    assert len(str(found.value)) < 1000
 
 
 @pytest.mark.slow

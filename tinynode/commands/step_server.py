@@ -43,7 +43,7 @@ MOST_BYTES = 1_000_000
 """The largest request, in bytes."""
 
 MOST_HEAD = 32_768
-"""The most bytes of a request before its content."""
+"""The bytes for the lines before the content: a request has these and ``MOST_BYTES`` at most."""
 
 MOST_CONNECTIONS = 16
 """The server closes further connections at once."""

@@ -35,7 +35,7 @@ from tinynode.devices.loader import (
     offered_backends,
 )
 from tinynode.devices.protocol import OPTIONAL_PARTS, Backend, members_of
-from tinynode.errors import DeviceError, describe
+from tinynode.errors import DeviceError, describe, short_text
 
 backends: dict[str, Backend] = {}
 """The backends that were imported or registered, by name."""
@@ -148,8 +148,8 @@ def _unknown(name: str) -> DeviceError:
     close = meant or difflib.get_close_matches(name, known, n=1, cutoff=0.7)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return DeviceError(
-        f"get_device: there is no backend {name!r}; {hint}known are: {', '.join(known)}. "
-        f"{_working_devices()}"
+        f"get_device: there is no backend {short_text(name)}; {hint}"
+        f"known are: {', '.join(known)}. {_working_devices()}"
     )
 
 
@@ -188,7 +188,9 @@ def get_device(spec: str | Device | None = None) -> Device:
         )
     index = index or indices[0]
     if index not in indices:
-        raise DeviceError(f"get_device: there is no device {spec!r}; {existing_devices(backend)}.")
+        raise DeviceError(
+            f"get_device: there is no device {short_text(spec)}; {existing_devices(backend)}."
+        )
     full_name = device_name(backend, index)
     device = devices.setdefault(full_name, Device(backend, index, full_name))
     devices[spec] = device

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 
 from tinynode import functions
 from tinynode.core.function_node import FunctionNode
-from tinynode.errors import NetError, describe, snake_case
+from tinynode.errors import NetError, describe, short_text, snake_case
 from tinynode.functions import linalg
 
 NodeClass = TypeVar("NodeClass", bound=type[FunctionNode])
@@ -106,8 +106,8 @@ def get_op_info(type: str) -> OpInfo:
         close = difflib.get_close_matches(type, OpInfoMap, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise NetError(
-            f"operator {type!r} cannot be found; {hint}A FunctionNode class becomes one by the "
-            "decorator tinynode.net.register_op()."
+            f"operator {short_text(type)} cannot be found; {hint}A FunctionNode class becomes one "
+            "by the decorator tinynode.net.register_op()."
         )
     return info
 

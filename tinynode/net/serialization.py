@@ -75,7 +75,10 @@ def loads(text: str) -> NetOp:
         NetError: the text is no net, has an unknown operator or device, or writes a name twice. Or
             an attribute is not declared by its function, is missing, or has another type or a
             number out of range; or an operator has another number of inputs or outputs.
+        TypeError: ``text`` is no text.
     """
+    if not isinstance(text, str | bytes):
+        raise TypeError(f"loads: text must be the text of dumps, got {describe(text)}.")
     try:
         data = parse_json(text, _MOST_DEPTH)
         if not isinstance(data, dict) or data.get("format") != _FORMAT:

@@ -202,7 +202,7 @@ def map_npy(caller: str, path: str | os.PathLike[str]) -> Any:
     open_file(path).close()  # refuses a pipe or a device, which NumPy would open
     try:
         return numpy.lib.format.open_memmap(path, mode="r")
-    except _DAMAGE as error:
+    except (*_DAMAGE, MemoryError) as error:  # of the parser, for a header of very many signs
         reason = " ".join(str(error).split())[:_LONGEST_REASON] or type(error).__name__
         raise StateError(
             f"{caller}: {os.fspath(path)} is not a file that numpy.save wrote, or it is damaged: "
