@@ -324,11 +324,13 @@ def test_a_compiler_that_hangs_ends_with_its_children(
 def test_the_end_of_python_ends_a_compiler(folder: Path, tmp_path: Path) -> None:
     path, child = slow_compiler(tmp_path)
     program = f"""
-import threading, time
+import contextlib, time
 from pathlib import Path
 from tinynode_fast.native import build
-work = threading.Thread(target=build.library, args=({SOURCE!r}, {str(path)!r}), daemon=True)
-work.start()
+def work():
+    with contextlib.suppress(build.NotBuiltError):
+        build.library({SOURCE!r}, {str(path)!r})
+build.in_background(work, 0.0)
 path = Path({str(child)!r})
 while not build._running or not path.exists() or not path.read_text():
     time.sleep(0.01)
@@ -337,6 +339,7 @@ while not build._running or not path.exists() or not path.read_text():
     process.communicate(timeout=30)
     assert process.returncode == 0
     wait_until(lambda: not is_alive(int(child.read_text())))
+    assert not list(folder.iterdir())
 
 
 def test_an_interrupt_ends_a_compiler(folder: Path, tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ _lock = threading.Lock()  # a single compiler at a time
 _loaded: dict[str, ctypes.CDLL] = {}
 _threads: list[threading.Thread] = []
 _running: set[subprocess.Popen[str]] = set()
+_python_ends = threading.Event()
 _reasons: set[str] = set()
 
 
@@ -90,6 +91,8 @@ def _run(command: list[str], folder: str | None = None, *kept: int) -> str:
 
     The program has a process group of its own, so everything that it started ends with it.
     """
+    if _python_ends.is_set():
+        raise NotBuiltError("Python ends")
     pipe = subprocess.PIPE
     try:
         program = subprocess.Popen(
@@ -134,9 +137,12 @@ def _end(program: subprocess.Popen[str]) -> None:
 
 
 def _end_all() -> None:
-    """The end of Python ends the compilers that a building thread waits for."""
+    """The end of Python ends the compilers, and the building threads remove their folders."""
+    _python_ends.set()
     for program in _running.copy():
         _end(program)
+    for thread in _threads.copy():
+        thread.join(1.0)
 
 
 atexit.register(_end_all)
