@@ -14,6 +14,7 @@
 
 from tinynode.devices.arrays import (
     add_at,
+    all_finite,
     all_true,
     any_true,
     backend_of,
@@ -114,6 +115,7 @@ __all__ = [
     "Use",
     "Versioned",
     "add_at",
+    "all_finite",
     "all_true",
     "any_true",
     "axis_of",

@@ -151,6 +151,14 @@ def all_true(mask: Array) -> bool:
     return bool(namespace_of(mask).all(mask))
 
 
+def all_finite(array: Array) -> bool:
+    """True if no element is NaN or infinite, likewise."""
+    xp = namespace_of(array)
+    if array.dtype == xp.bool:  # the standard has isfinite of numbers alone
+        return True
+    return all_true(xp.isfinite(array))
+
+
 def has_no_values(array: Array) -> bool:
     """True for an array of the backend ``shapes``: it has a shape and a dtype alone."""
     return "shapes" in backend_of(array).capabilities

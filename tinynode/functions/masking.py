@@ -33,7 +33,7 @@ from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import (
     Array,
     Arrays,
-    all_true,
+    all_finite,
     find_device,
     is_differentiable,
     is_known_true,
@@ -118,14 +118,11 @@ def _has_infinite(function: FunctionNode) -> bool:
     """True if a function retains a number that is not finite."""
     for arrays in retained_arrays(function):
         for array in arrays:
-            if array is not None and is_differentiable(array) and not _is_finite(array):
+            if array is None or not is_differentiable(array):
+                continue
+            if not all_finite(without_hidden_axes(array)):
                 return True
     return False
-
-
-def _is_finite(array: Array) -> bool:
-    whole = without_hidden_axes(array)
-    return all_true(namespace_of(whole).isfinite(whole))
 
 
 class FiniteOperands(FunctionHook):

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from tinynode.core.dispatch import run_forward
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
-from tinynode.devices import Arrays, all_true, namespace_of, to_host
+from tinynode.devices import Arrays, all_finite, to_host
 from tinynode.errors import dtype_name
 from tinynode.functions.arithmetic import Multiply, ZeroSafeMultiply
 from tinynode.functions.data_types import Identity
@@ -356,7 +356,7 @@ def drop_guards(operators: Operators, outputs: Collection[str], specs: ArraySpec
     for operator in operators:
         node_class = node_class_of(operator)
         if node_class is Constant:
-            if _is_finite(operator.attrs["value"]):
+            if all_finite(operator.attrs["value"]):
                 finite.add(operator.output_names[0])
         elif node_class is ZeroSafeMultiply and operator.input_names[1] in finite:
             operator = operator_of(Multiply(), operator.input_names, operator.output_names)
@@ -364,13 +364,6 @@ def drop_guards(operators: Operators, outputs: Collection[str], specs: ArraySpec
             operator = _without_zeros(operator, specs)
         kept.append(operator)
     return kept
-
-
-def _is_finite(value: Any) -> bool:
-    xp = namespace_of(value)
-    if value.dtype == xp.bool:  # the standard has isfinite of numbers alone
-        return True
-    return all_true(xp.isfinite(value))
 
 
 def fold_choices(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
