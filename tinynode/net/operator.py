@@ -19,8 +19,7 @@ from tinynode.configuration import no_backprop_mode
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Device, find_device, to_host
 from tinynode.errors import NetError, TinynodeError, describe, printable
-from tinynode.net.registry import OpInfo, get_op_info, type_name
-from tinynode.net.schema import is_of_tinynode
+from tinynode.net.registry import OpInfo, get_op_info, is_of_tinynode, type_name
 from tinynode.net.scope import Scope
 
 Slots: TypeAlias = dict[str, list[str]]

@@ -48,7 +48,8 @@ from tinynode.functions.indexing import GetItem, Positions
 from tinynode.interop.old_style import FunctionAdapter
 from tinynode.net.helpers import Constant, StopGradient
 from tinynode.net.operator import EMPTY, OF_APPLY, ArraySpecs, Operator, operator_of
-from tinynode.net.shape_runner import ShapeRunner, is_ours, run_operators
+from tinynode.net.registry import is_of_tinynode
+from tinynode.net.shape_runner import ShapeRunner, run_operators
 from tinynode.net.updates import Update
 
 
@@ -261,7 +262,7 @@ class NetRecorder(FunctionHook):
         self.operators.append(operator_of(function, read, written))
 
     def forward_preprocess(self, function: FunctionNode, in_data: Arrays) -> None:
-        if not is_ours(function):
+        if not is_of_tinynode(type(function)):
             self._before[function] = dict(vars(function))
 
     def forward_postprocess(self, function: FunctionNode, in_data: Arrays) -> None:
@@ -491,7 +492,7 @@ class NetRecorder(FunctionHook):
                 name = self._check_update(group, parameter, gradient)
                 operator = update.add(slot, name, self._names[gradient.node])
                 self.operators.append(operator)
-                if update.function.keeps_form and is_ours(update.function):
+                if update.function.keeps_form and is_of_tinynode(type(update.function)):
                     for result in operator.output_names:
                         self._note_spec(result, parameter.raw)
                 self._updated.add(parameter.node)

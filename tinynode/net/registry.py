@@ -13,7 +13,7 @@ import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tinynode import functions
 from tinynode.core.function_node import FunctionNode
@@ -65,7 +65,7 @@ def register_op(
             raise TypeError(
                 f"register_op: expected a FunctionNode class, got {describe(node_class)}."
             )
-        if not node_class.__module__.startswith("tinynode."):
+        if not is_of_tinynode(node_class):
             _register_library()  # which takes its names first
         name = type or snake_case(node_class.__name__)
         _check_new(name, node_class, inputs, outputs)
@@ -92,6 +92,11 @@ def _check_new(
         twice = sorted({slot for slot in slots if slots.count(slot) > 1})
         if twice:
             raise NetError(f"register_op: {name!r} has the slot {twice[0]!r} twice.")
+
+
+def is_of_tinynode(node_class: Any) -> bool:
+    """True for a class of tinynode; a class of somebody else declares nothing."""
+    return bool(node_class.__module__.startswith("tinynode."))
 
 
 def get_op_info(type: str) -> OpInfo:

@@ -15,6 +15,7 @@ from typing import Any
 
 from tinynode.errors import NetError, describe
 from tinynode.net.attribute_types import attribute_types, fits, stored_names, type_text
+from tinynode.net.registry import is_of_tinynode
 
 _OF_ONE = ("tinynode.functions.", "tinynode.net.")
 """The modules whose functions have one input and one output, if they say nothing else."""
@@ -72,11 +73,6 @@ def exact(value: Any) -> Any:
         return tuple([exact(item) for item in value])
     is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     return operator.index(value) if is_integer else value
-
-
-def is_of_tinynode(node_class: Any) -> bool:
-    """True for a class whose constructor declares the attributes."""
-    return bool(node_class.__module__.startswith("tinynode."))
 
 
 def check_counts(type: str, node_class: Any, inputs: int, outputs: int) -> None:

@@ -24,14 +24,10 @@ from tinynode.core.dispatch import run_forward
 from tinynode.core.hooks import FunctionHook
 from tinynode.devices import Arrays, Device, get_backend
 from tinynode.errors import NoValuesError
+from tinynode.net.registry import is_of_tinynode
 
 LEAST_BYTES = 1 << 18
 """The bytes of the smallest large array."""
-
-
-def is_ours(function: Any) -> bool:
-    """True for a function of tinynode; a function of somebody else may read values."""
-    return type(function).__module__.startswith("tinynode.")
 
 
 class ShapeRunner:
@@ -70,7 +66,7 @@ class ShapeRunner:
         Raises:
             NoValuesError: the function reads values, or may read values.
         """
-        if not is_ours(function) or function.needs_values:
+        if not is_of_tinynode(type(function)) or function.needs_values:
             raise NoValuesError(f"{function.label} may read values.")
         shapes = get_backend("shapes")
         forms = tuple([shapes.from_host(x, "shapes") for x in arrays])

@@ -49,8 +49,7 @@ from tinynode.functions.masking import marks_handed_on
 from tinynode.net.helpers import OtherGradient
 from tinynode.net.operator import constants_of
 from tinynode.net.recorder import NetRecorder
-from tinynode.net.registry import get_op_info, register_op, type_name
-from tinynode.net.shape_runner import is_ours
+from tinynode.net.registry import get_op_info, is_of_tinynode, register_op, type_name
 
 pool: dict[tuple[Device, bool], dict[Device, weakref.ref[HiddenAxis]]] = {}
 """The batched devices over each device, each with the axis of the latest call. The second key is
@@ -384,7 +383,7 @@ class LibraryOfVariables(LibraryOfArrays):
 
     def is_elementwise(self, node: FunctionNode) -> bool:
         """True for a function of tinynode with one operand of each input for an element."""
-        return is_ours(node) and node.is_elementwise
+        return is_of_tinynode(type(node)) and node.is_elementwise
 
     def run_elementwise(self, node: FunctionNode, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
         """The outputs of an elementwise function of whole batches, as Variables of the net."""
