@@ -35,8 +35,8 @@ from mynode import Variable, config, no_backprop_mode, square, tanh
 #
 # **`requires_grad`** of a Variable is true if the Variable wants a gradient. By default arrays of
 # floating-point numbers want a gradient. Integers have no derivative, and want none. An
-# output of an operation wants a gradient if an input does. Without a wish, `apply` records no
-# graph:
+# output of an operation wants a gradient if an input does and a graph is recorded. Without a wish,
+# `apply` records no graph:
 #
 # <!-- mynode: core/function_node.py FunctionNode -->
 #

@@ -201,13 +201,13 @@ def test_nothing_is_recorded_where_no_input_requires_a_gradient():
     assert y.creator is None and y.rank == 0 and f.inputs is None and f.outputs is None
 
 
-def test_nothing_is_recorded_without_backprop_mode_but_requires_grad_is_kept():
+def test_nothing_is_recorded_without_backprop_mode_and_the_result_requires_no_gradient():
     f = F.Multiply()
     x = variable([1.0])
     with tn.no_backprop_mode():
         (y,) = f.apply((x, x))
     assert y.creator is None and y.rank == 0 and f.inputs is None and f.outputs is None
-    assert y.requires_grad is True
+    assert y.requires_grad is False and y.numpy() == [1.0]
     assert f.get_retained_inputs() == ()
 
 

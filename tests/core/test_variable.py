@@ -464,6 +464,26 @@ def test_deepcopy_copies_the_array():
     assert d.array is not x.array and d.grad is not x.grad
 
 
+def test_deepcopy_of_a_result_is_refused():
+    y = variable([1.0, 2.0]) * 2.0
+    for holder in (y, {"state": [y]}):
+        with pytest.raises(GraphError, match=r"copy.deepcopy: x .* Multiply.*x.detach\(\)"):
+            copy.deepcopy(holder)
+    np.testing.assert_array_equal(copy.deepcopy(y.detach()).array, y.array)
+    with tn.no_grad():
+        assert copy.deepcopy(y * 1.0).requires_grad is False
+
+
+def test_a_moving_average_outside_of_the_graph_grows_nothing():
+    w = variable([1.0, 2.0])
+    average = w.detach()
+    for _ in range(3):
+        with tn.no_grad():
+            average = 0.9 * average + 0.1 * w
+        assert average.creator is None and not average.requires_grad
+    assert not (average * 2.0).requires_grad
+
+
 def test_pickle_keeps_array_name_grad_requires_grad_device_and_no_graph():
     x = variable([1.0, 2.0])
     y = x * 2.0

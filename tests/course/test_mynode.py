@@ -634,7 +634,7 @@ TRIGONOMETRIC, STATISTICAL = "functions/trigonometric.py", "functions/statistica
             "(function.rank, len(seen), function)",
         ),
         (FUNCTION, "wanted and y.dtype.kind", "y.dtype.kind"),
-        (FUNCTION, "if wanted and config.enable_backprop", "if wanted"),
+        (FUNCTION, "wanted = config.enable_backprop and any(", "wanted = any("),
         (FUNCTION, "y.node.rank = self.rank + 1", "y.node.rank = self.rank"),
         ("configuration.py", "config.enable_backprop = before", "pass"),
         (NODE, "self._variable = weakref.ref(variable)", "self._variable = lambda: variable"),

@@ -123,7 +123,7 @@ def test_leaves_and_variables_without_a_graph() -> None:
     assert show.text(tn.Variable(name="e")) == "e.node: rank 0, empty, leaf"
     with tn.no_backprop_mode():
         y = functions.exp(named("x", 2))
-    assert show.text(y) == "#1: rank 0, (2,), float64, leaf"
+    assert show.text(y) == "#1: rank 0, (2,), float64, leaf, no gradient"
     assert show.text() == ""
 
 

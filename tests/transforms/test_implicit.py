@@ -274,9 +274,15 @@ def test_the_gradient_of_the_ridge_penalty(solve: str) -> None:
 
 def test_a_gradient_without_a_graph_is_an_error() -> None:
     def optimality(x: Any, theta: Any) -> tn.Variable:
-        return tn.value_and_grad(lambda x: functions.sum(x**3 / 3 - theta * x))(x)[1]
+        loss = tn.value_and_grad(lambda x: functions.sum(x**3 / 3 - theta * x), 0, choice)
+        return loss(x)[1]
 
     theta = variable(2) ** 2 + 1.0
+    choice: bool | None = None
+    (gx,) = tn.grad([functions.sum(tn.custom_root(optimality, square_root)(theta))], [theta])
+    assert gx is not None
+    np.testing.assert_allclose(gx.array, 0.5 / np.sqrt(theta.array))
+    choice = False
     with pytest.raises(ConvergenceError, match="enable_double_backprop=True"):
         functions.sum(tn.custom_root(optimality, square_root)(theta)).backward()
 

@@ -272,6 +272,9 @@ class ArrayMethods(Operators):
         tell_detached(self, copied)
         return copied
 
+    def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
+        return tinynode.core.conversion.deep_copy(self, memo)
+
     def __reduce__(self: Any) -> tuple[Any, ...]:
         tell_value_read("a copy or a pickle of x")
         return tinynode.core.conversion.reduce_variable(self)

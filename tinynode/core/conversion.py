@@ -7,6 +7,7 @@ Requirement: no data is copied or moved unawares. So ``Variable(...)`` takes onl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy
@@ -305,6 +306,19 @@ def reduce_variable(x: Variable) -> tuple[Any, ...]:
     host = None if x.raw is None else to_host(x.raw)
     grad = None if x.grad_var is None else to_host(x.grad_var.raw)
     return rebuild, (type(x), host, str(x.device), x.name, x.requires_grad, grad)
+
+
+def deep_copy(x: Variable, memo: dict[int, Any]) -> Variable:
+    """A leaf with copies of the arrays of a leaf.
+
+    Raises:
+        GraphError: x was computed by a recorded function.
+    """
+    if x.creator_node is not None:
+        raise messages.deep_copy_of_result(x)
+    make, parts = x.__reduce__()
+    copied: Variable = make(*deepcopy(parts, memo))
+    return copied
 
 
 def rebuild(

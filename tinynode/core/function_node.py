@@ -179,7 +179,7 @@ class FunctionNode(HookOwner):
             self.lazy_grad_sum = settings.lazy_grad_sum
             outputs = self._connect(inputs, arrays, results, output_device)
         else:
-            outputs = self._wrap(results, output_device, requires_grad, None)
+            outputs = self._wrap(results, output_device, False, None)
         for hook in hooks:
             hook.applied(self, inputs, outputs)
         return outputs

@@ -332,7 +332,7 @@ class ArrayTable(GradientTable):
                 if variable is not None and variable.raw is gx:
                     gradients[node] = variable
                 elif type(gx) is not Variable:
-                    gradients[node] = wrap_array(gx, self.device, True)
+                    gradients[node] = wrap_array(gx, self.device, False)
         return self.gradients
 
 
@@ -410,7 +410,7 @@ def gradients_of_targets(function: FunctionNode, targets: Indexes, results: Any)
 
 def gradient_as_variable(gx: Any, device: Device) -> Variable:
     """A gradient as a Variable; a Variable unchanged."""
-    return gx if type(gx) is Variable else wrap_array(gx, device, True)
+    return gx if type(gx) is Variable else wrap_array(gx, device, False)
 
 
 def unshared(gradient: Variable, taken: set[int], held: Array) -> Variable:

@@ -239,7 +239,9 @@ def cannot_start(function: str, argument: str, y: Any) -> BackwardSeedError:
         )
     return BackwardSeedError(
         f"{function}: {argument} ({y.label}) requires no gradient: no input of its functions "
-        "does. Make the inputs with requires_grad=True."
+        "does; or it was computed under no_backprop_mode(); or it is a gradient, and "
+        "enable_double_backprop=True was left out. Make the inputs with requires_grad=True, and "
+        "record a graph."
     )
 
 
@@ -251,12 +253,20 @@ def option_no_bool(name: str, value: Any) -> TypeError:
     )
 
 
+def deep_copy_of_result(x: Any) -> GraphError:
+    """The error for ``copy.deepcopy`` of a Variable with a graph."""
+    return GraphError(
+        f"copy.deepcopy: x ({x.label}) was computed by {x.creator_node.label}. A copy would be a "
+        "leaf, and no gradient would reach the inputs. Copy x.detach() for the values, or write "
+        "tinynode.functions.identity(x) for a Variable in the same graph."
+    )
+
+
 def start_from_leaf(y: Any) -> BackwardSeedError:
     """The error for ``y.backward()`` of a leaf without a gradient."""
     return BackwardSeedError(
-        f"y.backward(): y ({y.label}) was computed by no recorded function: it is a leaf; "
-        "or it was computed under no_backprop_mode(); or it is a gradient, and "
-        "enable_double_backprop=True was left out."
+        f"y.backward(): y ({y.label}) was computed by no recorded function: it is a leaf. Call "
+        "backward() of a result that was computed from it."
     )
 
 

@@ -1,4 +1,4 @@
-"""Walks over a graph that run no function: the part between inputs and outputs, and unchain."""
+"""Walks over a graph that run no function: the leaves, the part between two ends, and unchain."""
 
 from __future__ import annotations
 
@@ -36,6 +36,24 @@ def nodes_between(
         if not between.isdisjoint(node._creator_node.inputs or ()):
             between.add(node)
     return between
+
+
+def depends_on_others(ys: Sequence[Any], xs: Sequence[Any]) -> bool:
+    """True if a Variable of ys depends on a leaf that requires a gradient and is none of xs."""
+    seen: set[Any] = {x.node for x in xs if x.creator_node is None}
+    waiting = [y.node for y in ys]
+    while waiting:
+        node = waiting.pop()
+        if node in seen or not node.requires_grad:
+            continue
+        seen.add(node)
+        function = node._creator_node
+        if function is None:
+            return True
+        if function not in seen:
+            seen.add(function)
+            waiting += function.inputs or ()
+    return False
 
 
 def unchain_backward(y: Any) -> None:

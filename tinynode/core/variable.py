@@ -142,7 +142,7 @@ class Variable(ArrayMethods):
 
     @property
     def is_leaf(self) -> bool:
-        """True for a Variable without a creator that requires a gradient, as under ``no_grad``."""
+        """True for a Variable without a creator that requires a gradient, such as a parameter."""
         return self._requires_grad and self.creator_node is None
 
     @property

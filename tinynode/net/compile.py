@@ -276,7 +276,7 @@ class NetRecording:
         self._needs_active_device = supports(self.program.device.backend, CurrentDevice)
         every = [*devices, *computed]
         self.indexes = [every.index(name) for name in found.outputs]
-        self.detached = self._detached_results(found, devices)
+        self.detached = self._detached_results(found, devices) if self.saving else []
         self._has_foreign_arrays = supports(self.program.device.backend, Planner)
         is_single = isinstance(found.result, Slot) and len(computed) == 1 and not self.detached
         # updates and writes need captured Variables, so arguments alone exclude both

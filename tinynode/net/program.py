@@ -336,7 +336,7 @@ class NetFunction(FunctionNode):
         if self.saving:
             self.lazy_grad_sum = config.lazy_grad_sum
             return self._connect(inputs, arrays, results, self.program.device)
-        return self._wrap(results, self.program.device, requires_grad, None)
+        return self._wrap(results, self.program.device, False, None)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         given = tuple([i for i, gy in enumerate(grad_outputs) if gy is not None])

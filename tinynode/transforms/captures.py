@@ -24,17 +24,25 @@ class Captures(FunctionHook):
 
     Args:
         own: the arguments of the function.
+
+    Attributes:
+        made: the nodes of the arguments and of all outputs.
+        depending: the nodes in ``made`` that depend on a Variable that requires a gradient. The
+            outputs themselves require none where no graph is recorded.
     """
 
     def __init__(self, own: Sequence[Variable]) -> None:
         self.name = f"captures {id(self)}"
         self.made = {x.node for x in own}
+        self.depending = {x.node for x in own if x.requires_grad}
         self.read: dict[Any, weakref.ref[Variable]] = {}
 
     def applied(self, function: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
         for x in inputs:
             self._note(x)
         self.made.update(y.node for y in outputs)
+        if any(map(self.depends, inputs)):
+            self.depending.update(y.node for y in outputs)
 
     def detached(self, source: Any, copy: Any) -> None:
         self._note(source)
@@ -43,6 +51,10 @@ class Captures(FunctionHook):
     def _note(self, x: Variable) -> None:
         if x.node not in self.made:
             self.read[x.node] = weakref.ref(x)
+
+    def depends(self, x: Variable) -> bool:
+        """True if a Variable that requires a gradient is x, or one of those that made x."""
+        return x.requires_grad or x.node in self.depending
 
     def note_results(self, results: Sequence[Variable]) -> None:
         """Collect the results too: a captured Variable may be one."""

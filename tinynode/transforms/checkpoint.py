@@ -18,7 +18,7 @@ from tinynode.core.conversion import decide_requires_grad
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Arrays, hidden_axes, running_inside
+from tinynode.devices import Arrays, hidden_axes, is_floating, running_inside
 from tinynode.errors import GraphError, describe
 from tinynode.functions.data_types import identity
 from tinynode.functions.draws import drawing_again, note_generator, noted_generators
@@ -84,6 +84,7 @@ class FirstCall:
 
     Attributes:
         outputs: the results; forward takes them away.
+        depends: for each result, True if it needs a gradient.
         captured: the other Variables with a gradient that ``func`` uses.
         settings: the values of ``_SETTINGS``.
         generators: the random generators, with their states.
@@ -102,6 +103,7 @@ class FirstCall:
             note_generator(get_generator())
             self.outputs = _call(func, leaves)
             captures.note_results(self.outputs)
+        self.depends = [is_floating(y.raw) and captures.depends(y) for y in self.outputs]
         self.captured = [x for x in captures.found() if x.requires_grad]
 
 
@@ -172,10 +174,10 @@ def checkpoint(func: Callable[..., Any], *xs: Any) -> Any:
     first = FirstCall(func, leaves)
     results = first.outputs
     sources = (*inputs, *first.captured)
-    if config.enable_backprop and any(y.requires_grad for y in results):
+    if config.enable_backprop and any(first.depends):
         outputs = Checkpoint(func, first).apply(sources)
-        pairs = zip(outputs, results, strict=True)
-        outputs = tuple([y if like.requires_grad else y.detach() for y, like in pairs])
+        pairs = zip(outputs, first.depends, strict=True)
+        outputs = tuple([y if depends else y.detach() for y, depends in pairs])
     else:
         given = {id(leaf): x for leaf, x in zip(leaves, inputs, strict=True)}
         outputs = tuple([given.get(id(y), y) for y in results])

@@ -4,9 +4,9 @@ Requirement: "the gradient of f at x" in one line, without ``cleargrad``, ``back
 on Variables. The function is called on fresh Variables, so no ``grad`` of the
 arguments is read or written.
 
-By default the results have no graph. With ``enable_double_backprop=True`` a graph leads from the
-results back to the given Variables, for derivatives of derivatives. Inside the function of another
-transform, the graph is recorded by default.
+The results are recorded as those of any function. For Variables that require a gradient, a graph
+leads back to them, so derivatives of derivatives exist. For arrays there is no graph, and backward
+is quicker. ``enable_double_backprop`` chooses.
 
     def f(x):
         return tn.functions.sum(x * x * x)
@@ -29,7 +29,6 @@ from tinynode.transforms.trees import (
     check_call,
     fitting,
     gradients,
-    is_connected,
     or_zeros,
     rebuilt,
 )
@@ -48,8 +47,10 @@ def value_and_grad(
         f: takes Variables or arrays, also in tuples, lists and dicts, gives a Variable of size 1.
         argnums: the positions of the arguments to differentiate with respect to. With a tuple, the
             gradient is a tuple too.
-        enable_double_backprop: record a graph of the gradient, back to the arguments. None means
-            True inside the function of another transform, else False.
+        enable_double_backprop: record a graph of the gradient, back to the arguments, so that the
+            gradient can be differentiated. None means True where f's value depends on a Variable
+            that requires a gradient, as an argument or from outside, and back-propagation is
+            enabled. So arrays give no graph, nor does ``with tn.no_grad()``.
 
     Returns:
         A function with f's arguments, giving ``(value, gradient)``. The gradient is nested as the
@@ -103,9 +104,9 @@ def _value_and_grad(
     check_call(name, f, argnums)
 
     def value_and_grad_of_f(*args: Any, **kwargs: Any) -> tuple[Variable, Any]:
-        point = call(name, f, argnums, args, kwargs, is_connected(again))
+        point = call(name, f, argnums, args, kwargs, again)
         y = _single_number(name, point)
-        gxs = rebuilt(point.trees, gradients([y], point.inputs, [None], point.connected))
+        gxs = rebuilt(point.trees, gradients([y], point.inputs, [None], point.needs_graph()))
         return y, gxs[0] if isinstance(argnums, int) else gxs
 
     return value_and_grad_of_f
@@ -123,8 +124,8 @@ def hvp(f: Callable[..., Any], x: Any, v: Any, enable_double_backprop: bool | No
         f: takes Variables, also in tuples, lists and dicts, gives a Variable of size 1.
         x: the point: a Variable, an array or a dict; or a tuple for an f of several arguments.
         v: the vector, nested as x, of the shapes and dtypes of x.
-        enable_double_backprop: record a graph of the result, back to x and v. None means True
-            inside the function of another transform, else False.
+        enable_double_backprop: record a graph of the result, back to x and v. None means: as for
+            ``value_and_grad``.
 
     Raises:
         ValueError: v does not fit x, or f's value has more than one element.
@@ -132,12 +133,12 @@ def hvp(f: Callable[..., Any], x: Any, v: Any, enable_double_backprop: bool | No
     """
     check_call("hvp", f)
     args = x if isinstance(x, tuple | list) else (x,)
-    connected = is_connected(enable_double_backprop)
-    point = call("hvp", f, tuple(range(len(args))), args, {}, connected)
+    point = call("hvp", f, tuple(range(len(args))), args, {}, enable_double_backprop)
     vectors = fitting("hvp", "vector v", x, v, point.inputs, "")
     y = _single_number("hvp", point)
     gxs = gradients([y], point.inputs, [None], True)
-    found = grad(gxs, point.inputs, vectors, enable_double_backprop=connected)
+    again = point.needs_graph(vectors)
+    found = grad(gxs, point.inputs, vectors, enable_double_backprop=again)
     return rebuilt(x, map(or_zeros, found, point.inputs))
 
 

@@ -148,7 +148,7 @@ _SINGULAR = (
 def _not_connected(name: str) -> str:
     return (
         f"{name}: the value of the equation has no recorded connection to the solution x, so the "
-        "Jacobian is zero. If the equation is a gradient, compute the gradient with "
+        "Jacobian is zero. If the equation is a gradient by tn.grad, compute the gradient with "
         "enable_double_backprop=True."
     )
 
@@ -323,8 +323,8 @@ def custom_root(
 
     Args:
         optimality: ``optimality(x, *args)`` gives a Variable of the shape and dtype of x, zero at
-            the solution, by differentiable functions. If ``optimality`` computes a gradient,
-            ``enable_double_backprop=True`` makes the gradient differentiable.
+            the solution, by differentiable functions. ``optimality`` may compute a gradient, by
+            ``tn.gradient`` or ``tn.grad(..., enable_double_backprop=True)``.
         solver: ``solver(*args, **keywords)`` gives the solution: a Variable or an array. The
             arguments are Variables without a graph; ``theta.array`` is the array. Without
             ``solver``, the result is a decorator of solvers.

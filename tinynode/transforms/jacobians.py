@@ -28,7 +28,6 @@ from tinynode.transforms.trees import (
     call,
     check_call,
     gradients,
-    is_connected,
     rebuilt,
     unit_vectors,
     zeros,
@@ -147,9 +146,9 @@ def _jacobian(
     check_call(name, f, argnums)
 
     def jacobian_of_f(*args: Any, **kwargs: Any) -> Any:
-        point = call(name, f, argnums, args, kwargs, is_connected(again))
+        point = call(name, f, argnums, args, kwargs, again)
         found = []
-        with using_config("enable_backprop", point.connected):
+        with using_config("enable_backprop", point.needs_graph()):
             table = table_of(name, point)
         for row in table:
             of_each = rebuilt(point.trees, row)
@@ -171,7 +170,7 @@ def _by_rows(name: str, point: Point) -> Table:
 
 
 def _row(point: Point, y: Variable, gy: Variable) -> list[Variable]:
-    return gradients([y], point.inputs, [gy], point.connected)
+    return gradients([y], point.inputs, [gy], point.needs_graph())
 
 
 def _along_basis(
@@ -203,7 +202,7 @@ def _by_colours(colouring: Colouring, name: str, point: Point) -> Table:
             f"{len(point.inputs)} and {len(point.outputs)}. Join them with functions.concat."
         )
     (x,), (y,) = point.inputs, point.outputs
-    return [[sparse_jacobian(x, y, colouring, point.connected)]]
+    return [[sparse_jacobian(x, y, colouring, point.needs_graph())]]
 
 
 def _by_columns(name: str, point: Point) -> Table:
@@ -226,7 +225,7 @@ def _column(push: Pushforward, i: int, v: Variable) -> list[Variable]:
     """J v for a v of the input i alone."""
     vs = [zeros_like(x) for x in push.point.inputs]
     vs[i] = v
-    return push.along(vs, push.point.connected)
+    return push.along(vs, push.point.needs_graph())
 
 
 def _turned(columns: Variable, ndim: int) -> Variable:

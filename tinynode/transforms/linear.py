@@ -17,7 +17,7 @@ from typing import Any
 
 from tinynode.configuration import force_backprop_mode
 from tinynode.core.backprop import grad
-from tinynode.core.hooks import is_recording_net
+from tinynode.core.hooks import is_recording_net, thread_state
 from tinynode.core.variable import Variable
 from tinynode.errors import GraphError, describe
 from tinynode.net.helpers import DummyGradient
@@ -28,7 +28,6 @@ from tinynode.transforms.trees import (
     check_call,
     fitting,
     gradients,
-    is_connected,
     leaves_of,
     or_zeros,
     rebuilt,
@@ -47,8 +46,8 @@ def vjp(
         f: takes Variables or arrays, also in tuples, lists and dicts; gives Variables, also
             nested.
         xs: the arguments of f, all differentiated.
-        enable_double_backprop: record a graph of the gradients, back to xs and u. None means True
-            inside the function of another transform, else False.
+        enable_double_backprop: record a graph of the gradients, back to xs and u. None means: as
+            for ``value_and_grad``.
 
     Returns:
         ``(value, pullback)``. ``pullback(u)`` takes a u nested as the value, and gives a tuple
@@ -59,11 +58,11 @@ def vjp(
         ValueError: when ``pullback`` is called: u has another nesting, shape, dtype or device.
     """
     check_call("vjp", f)
-    point = call("vjp", f, tuple(range(len(xs))), xs, {}, is_connected(enable_double_backprop))
+    point = call("vjp", f, tuple(range(len(xs))), xs, {}, enable_double_backprop)
 
     def pullback(u: Any) -> tuple[Any, ...]:
         gys = fitting("vjp", "gradient u", point.result, u, point.outputs, "")
-        again = point.connected or is_connected(enable_double_backprop)
+        again = point.needs_graph(gys)
         found: tuple[Any, ...] = rebuilt(
             point.trees, gradients(point.outputs, point.inputs, gys, again)
         )
@@ -110,10 +109,11 @@ class Pushforward:
         found = grad(list(self.gxs.values()), self.us, chosen, enable_double_backprop=again)
         return list(map(or_zeros, found, self.us))
 
-    def __call__(self, vs: tuple[Any, ...], again: bool) -> Any:
+    def __call__(self, vs: tuple[Any, ...], always_graph: bool = False) -> Any:
         """J v, nested as f's result, for v nested as f's arguments."""
         point = self.point
         tangents = fitting(self.name, "tangent", point.trees, vs, point.inputs, "vs")
+        again = always_graph or point.needs_graph(tangents)
         return rebuilt(point.result, self.along(tangents, again))
 
 
@@ -133,8 +133,8 @@ def jvp(
         f: as for ``vjp``.
         xs: a tuple with the arguments of f, all differentiated.
         vs: the direction, called a tangent: nested as xs, of the shapes and dtypes of xs.
-        enable_double_backprop: record a graph of the tangent, back to xs and vs. None means True
-            inside the function of another transform, else False.
+        enable_double_backprop: record a graph of the tangent, back to xs and vs. None means: as
+            for ``value_and_grad``.
 
     Returns:
         ``(value, tangent)``; the tangent is nested as the value.
@@ -150,9 +150,8 @@ def jvp(
                 f"jvp: {what} must be a tuple with a value for each argument of f, got "
                 f"{describe(given)}. Write jvp(f, (x,), (v,))."
             )
-    connected = is_connected(enable_double_backprop)
-    point = call("jvp", f, tuple(range(len(xs))), xs, {}, connected)
-    return point.result, Pushforward("jvp", point)(tuple(vs), connected)
+    point = call("jvp", f, tuple(range(len(xs))), xs, {}, enable_double_backprop)
+    return point.result, Pushforward("jvp", point)(tuple(vs))
 
 
 def linearize(
@@ -177,9 +176,11 @@ def linearize(
         ValueError: when ``linear`` is called: vs has another nesting, shape, dtype or device.
     """
     check_call("linearize", f)
-    connected = is_connected(enable_double_backprop)
-    point = call("linearize", f, tuple(range(len(xs))), xs, {}, connected)
-    keeps_graph = connected or is_recording_net()
+    keeps_graph = enable_double_backprop
+    if keeps_graph is None:
+        keeps_graph = thread_state.differentiating > 0
+    point = call("linearize", f, tuple(range(len(xs))), xs, {}, keeps_graph)
+    keeps_graph = keeps_graph or is_recording_net()
     title = f"jvp_of_{getattr(f, '__name__', type(f).__name__)}"
     linear = LinearMap(
         title,

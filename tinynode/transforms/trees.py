@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from tinynode.configuration import force_backprop_mode
+from tinynode.configuration import config, force_backprop_mode
 from tinynode.core.backprop import grad
 from tinynode.core.conversion import as_variable
 from tinynode.core.hooks import tell_detached, thread_state
 from tinynode.core.nested import check_nested
+from tinynode.core.paths import depends_on_others
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import is_floating
 from tinynode.errors import RequiresGradError, describe, dtype_name
@@ -34,14 +35,29 @@ class Point(NamedTuple):
         trees: the differentiated arguments, as the user gave them.
         outputs: the leaves of f's result.
         result: f's result.
-        connected: True if derivatives get a graph, back to the user's Variables.
+        enable_double_backprop: the user's choice, or None.
+        depends: True if the outputs depend on Variables of the user that require a gradient.
     """
 
     inputs: list[Variable]
     trees: tuple[Any, ...]
     outputs: list[Variable]
     result: Any
-    connected: bool
+    enable_double_backprop: bool | None
+    depends: bool
+
+    def needs_graph(self, factors: Sequence[Variable] = ()) -> bool:
+        """Whether derivatives get a graph, back to the user's Variables.
+
+        Without a choice of the user, they get one as the results of any function do.
+        Back-propagation is enabled, and they depend on a Variable that requires a gradient.
+
+        Args:
+            factors: the Variables that multiply the derivatives, such as a tangent.
+        """
+        if self.enable_double_backprop is not None:
+            return self.enable_double_backprop
+        return config.enable_backprop and (self.depends or any(v.requires_grad for v in factors))
 
 
 # --- trees ---------------------------------------------------------------------------------------
@@ -173,16 +189,6 @@ def as_leaf(name: str, what: str, value: Any) -> Variable:
 # --- calls ---------------------------------------------------------------------------------------
 
 
-def is_connected(enable_double_backprop: bool | None) -> bool:
-    """The value of ``enable_double_backprop``.
-
-    None stands for True inside the function of another transform, and for False outside.
-    """
-    if enable_double_backprop is None:
-        return thread_state.differentiating > 0
-    return enable_double_backprop
-
-
 @contextmanager
 def differentiating() -> Iterator[None]:
     """Transforms in the block are inside the function of a transform."""
@@ -212,7 +218,7 @@ def call(
     argnums: int | tuple[int, ...],
     args: Sequence[Any],
     kwargs: dict[str, Any],
-    connected: bool,
+    enable_double_backprop: bool | None,
 ) -> Point:
     """Call f with fresh Variables in the arguments at ``argnums``.
 
@@ -222,6 +228,8 @@ def call(
     """
     positions = (argnums,) if isinstance(argnums, int) else argnums
     given, inputs = list(args), []
+    choice = enable_double_backprop
+    connected = config.enable_backprop if choice is None else choice
     with differentiating():
         for position in positions:
             if not 0 <= position < len(args):
@@ -236,7 +244,8 @@ def call(
         result = f(*given, **kwargs)
     outputs = [_output(name, path, y) for path, y in leaves_of(result, "")]
     trees = tuple([args[position] for position in positions])
-    return Point(inputs, trees, outputs, result, connected)
+    depends = choice is None and connected and depends_on_others(outputs, inputs)
+    return Point(inputs, trees, outputs, result, choice, depends)
 
 
 def fresh_leaf(name: str, path: str, value: Any, connected: bool) -> Variable:
@@ -289,13 +298,19 @@ def gradients(
         gys: the gradients of ys; None stands for 1.
         again: True to record a graph of the gradients.
     """
-    found = grad(ys, xs, gys, enable_double_backprop=again)
+    seeds = [_ones_like(y) if gy is None else gy for y, gy in zip(ys, gys, strict=True)]
+    found = grad(ys, xs, seeds, enable_double_backprop=again)
     return [or_zeros(gx, x) for gx, x in zip(found, xs, strict=True)]
 
 
 def or_zeros(gx: Variable | None, x: Variable) -> Variable:
     """A gradient of x, or zeros in place of None."""
     return zeros_like(x) if gx is None else gx
+
+
+def _ones_like(y: Variable) -> Variable:
+    """Ones beside y, outside of any graph: the gradient does not depend on them."""
+    return wrap_array(y.xp.ones_like(y.raw), y.device, False)
 
 
 def zeros_like(x: Variable) -> Variable:

@@ -48,6 +48,8 @@ def check_no_backprop_mode(work: Any) -> None:
     expect_equal("config.enable_backprop after the block", work.config.enable_backprop, True, look)
     what = "the creator of a result of the block"
     expect_equal(what, y.creator_node, None, "core/function_node.py: apply asks config")
+    look = "core/function_node.py, apply: without a graph an output wants no gradient"
+    expect_equal("requires_grad of a result of the block", y.requires_grad, False, look)
     expect_close("the result of the block", y.array, 9.0, "core/function_node.py, apply")
     try:
         with work.no_backprop_mode():
@@ -201,9 +203,7 @@ MISTAKES = (
     ),
     (
         "apply records a graph without a wish",
-        mistake(
-            "09", _FUNCTION, "if wanted and config.enable_backprop", "if config.enable_backprop"
-        ),
+        mistake("09", _FUNCTION, "        if wanted:\n", "        if config.enable_backprop:\n"),
     ),
     (
         "backward asks for all gradients",

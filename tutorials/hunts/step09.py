@@ -36,14 +36,14 @@ BUGS = (
     (
         "no_backprop_mode changes nothing",
         _FUNCTION,
-        "if wanted and config.enable_backprop:",
-        "if wanted:",
+        "wanted = config.enable_backprop and any(",
+        "wanted = any(",
     ),
     (
         "a graph is recorded where no input wants a gradient",
         _FUNCTION,
-        "if wanted and config.enable_backprop:",
-        "if config.enable_backprop:",
+        "        if wanted:\n",
+        "        if config.enable_backprop:\n",
     ),
     (
         "a result of whole numbers wants a gradient",

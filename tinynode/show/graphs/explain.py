@@ -233,7 +233,8 @@ def _no_gradient_required(x: Variable) -> list[str]:
         "- it was made with requires_grad=False;",
         "- it was made by as_variable, which takes an array as a constant;",
         "- it is a detach() of another Variable: look at the grad of that one;",
-        "- it was computed from Variables none of which requires a gradient.",
+        "- it was computed from Variables none of which requires a gradient;",
+        "- it was computed without a graph, as under no_backprop_mode().",
         "Make it with Variable(array, requires_grad=True), and compute with that.",
     ]
 
@@ -300,10 +301,11 @@ def _reasons_from_result(x: Variable, y: Variable, to: str) -> list[str]:
     if not y.requires_grad:
         return [
             f"{to} requires no gradient, so {to}.backward() is an error: it is not floating, is a "
-            "detach() of another, or was computed from variables none of which requires one."
+            "detach() of another, was computed from variables none of which requires one, or "
+            "under no_backprop_mode()."
         ]
     if y.creator_node is None:
-        why = "it is a leaf, or it was computed under no_backprop_mode()"
+        why = "it is a leaf"
         if y.rank > 0:
             why = "unchain() or unchain_backward() cut it off"
         return [f"{to} has no recorded graph behind it: {why}. Start from one that has."]

@@ -28,9 +28,9 @@ class FunctionNode:
                 f"got {type(results).__name__}"
             )
         results = tuple(np.asarray(result) for result in results)
-        wanted = any(x.requires_grad for x in inputs)
+        wanted = config.enable_backprop and any(x.requires_grad for x in inputs)
         outputs = tuple(Variable(y, requires_grad=wanted and y.dtype.kind == "f") for y in results)
-        if wanted and config.enable_backprop:
+        if wanted:
             self.connect(inputs, outputs)
             self._input_arrays = pick(arrays, self._retained_input_indexes)
             self._output_arrays = pick(results, self._retained_output_indexes)
