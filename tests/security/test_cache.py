@@ -200,7 +200,7 @@ def test_a_folder_that_others_may_write_is_not_used(folder: Path) -> None:
 def test_a_link_in_place_of_the_folder_is_not_followed(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir(mode=0o755)
     folder.symlink_to(tmp_path / "other")
-    with pytest.raises(NotBuiltError, match="cannot be made"):
+    with pytest.raises(NotBuiltError, match="cannot be made or opened"):
         number()
     assert (tmp_path / "other").stat().st_mode & 0o777 == 0o755
     assert not list((tmp_path / "other").iterdir())
@@ -237,18 +237,72 @@ def test_a_relative_path_does_not_count(
 
 def test_the_cache_stays_small(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.mkdir(mode=0o700)
-    for age, name in enumerate(["new.so", "middle.so", "old.so", "build-old"]):
+    names = [f"{digit * 32}.so" for digit in "abc"]
+    old, new = f"build-{'d' * 16}", f"build-{'e' * 16}"
+    for age, name in enumerate(names):
         path = folder / name
         path.write_bytes(bytes(10))
         os.utime(path, (100 - age, 100 - age))
-    (folder / "build-old").unlink()
-    (folder / "build-old").mkdir()
-    (folder / "build-new").mkdir()
-    os.utime(folder / "build-old", (100, 100))
+    for name in (old, new):
+        (folder / name).mkdir()
+    os.utime(folder / old, (100, 100))
     monkeypatch.setattr(cache, "CACHE_BYTES", 15)
     with CacheFolder() as opened:
         opened.shrink()
-    assert sorted(path.name for path in folder.iterdir()) == ["build-new", "new.so"]
+    assert sorted(path.name for path in folder.iterdir()) == [names[0], new]
+
+
+@pytest.mark.parametrize("name", ["mine.so", "build-release", "build-abc", "build", "notes.txt"])
+def test_other_files_in_the_folder_stay(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TINYNODE_CACHE may name a folder with work of the user."""
+    folder.mkdir(mode=0o700)
+    path = folder / name
+    if name.startswith("build"):
+        path.mkdir()
+        (path / "work").write_text("of a day")
+    else:
+        path.write_bytes(bytes(100))
+    os.utime(path, (100, 100))
+    monkeypatch.setattr(cache, "CACHE_BYTES", 15)
+    with CacheFolder() as opened:
+        opened.shrink()
+    assert path.exists() and (path.is_file() or (path / "work").exists())
+
+
+def make_a_folder_of_many(folder: Path) -> None:
+    folder.mkdir()
+    folder.chmod(0o775)
+
+
+def make_a_link(folder: Path) -> None:
+    folder.symlink_to(folder.parent)
+
+
+def make_a_file(folder: Path) -> None:
+    folder.write_text("no folder")
+
+
+@pytest.mark.parametrize("make", [make_a_folder_of_many, make_a_link, make_a_file])
+def test_a_folder_that_cannot_serve_is_named_with_a_cure(
+    folder: Path, make: Callable[[Path], None]
+) -> None:
+    make(folder)
+    with pytest.raises(NotBuiltError) as caught:
+        number()
+    assert str(folder) in str(caught.value)
+    assert "Set TINYNODE_CACHE to a folder of your own" in str(caught.value)
+
+
+def test_a_relative_home_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TINYNODE_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "home")
+    with pytest.raises(NotBuiltError, match=r"home is a relative path.*Set TINYNODE_CACHE"):
+        number()
+    assert not list(tmp_path.iterdir())
 
 
 # --- several processes, and their ends -----------------------------------------------------------

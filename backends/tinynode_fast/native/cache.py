@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import hashlib
 import os
+import re
 import shutil
 import stat
 import time
@@ -28,6 +29,9 @@ MARK = b"tinynode library"
 SEAL_BYTES = len(MARK) + 8 + hashlib.sha256().digest_size
 FORGOTTEN_SECONDS = 3600
 """A folder of a compilation that is older belongs to a program that ended."""
+_LIBRARY = re.compile(r"[0-9a-f]{32}\.so")
+_BUILD = re.compile(r"build-[0-9a-f]{16}")
+_CURE = "Set TINYNODE_CACHE to a folder of your own, by its full path"
 
 
 class NotBuiltError(Exception):
@@ -39,6 +43,9 @@ def cache_path() -> Path:
 
     It is ``TINYNODE_CACHE``, or ``tinynode`` in ``XDG_CACHE_HOME`` or ``~/.cache``. A relative
     path would be another folder after each ``chdir``, so it does not count.
+
+    Raises:
+        RuntimeError: there is no home folder, or it is a relative path.
     """
     given = os.environ.get("TINYNODE_CACHE", "")
     if Path(given).is_absolute():
@@ -46,7 +53,10 @@ def cache_path() -> Path:
     base = os.environ.get("XDG_CACHE_HOME", "")
     if Path(base).is_absolute():
         return Path(base) / "tinynode"
-    return Path.home() / ".cache" / "tinynode"
+    home = Path.home()
+    if not home.is_absolute():
+        raise RuntimeError(f"the home is a relative path, {str(home)!r}")
+    return home / ".cache" / "tinynode"
 
 
 def seal_of(key: str, library: bytes) -> bytes:
@@ -75,10 +85,17 @@ class CacheFolder:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except (OSError, RuntimeError) as error:
-            raise NotBuiltError(f"the cache's folder cannot be made: {error}") from None
-        if not is_of_user(os.fstat(self.descriptor)):
+            reason = str(error)[:200]
+            raise NotBuiltError(
+                f"the cache's folder cannot be made or opened: {reason}. {_CURE}"
+            ) from None
+        found = os.fstat(self.descriptor)
+        if not is_of_user(found):
             os.close(self.descriptor)
-            raise NotBuiltError(f"the cache's folder {self.path} is not this user's alone")
+            raise NotBuiltError(
+                f"the cache's folder {self.path} is not this user's alone (owner {found.st_uid}, "
+                f"mode {stat.S_IMODE(found.st_mode):o}). {_CURE}"
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -167,7 +184,10 @@ class CacheFolder:
         self.shrink()
 
     def shrink(self) -> None:
-        """Remove the libraries with the oldest use, until the cache is small enough."""
+        """Remove the libraries with the oldest use, until the cache is small enough.
+
+        Files and folders with other names belong to the user, and stay.
+        """
         found: list[tuple[float, int, str]] = []
         for name in os.listdir(self.descriptor):
             with contextlib.suppress(OSError):  # another process may remove the same file
@@ -175,11 +195,11 @@ class CacheFolder:
                 found.append((state.st_mtime, state.st_size, name))
         total = 0
         for changed, size, name in sorted(found, reverse=True):
-            if name.startswith("build-"):
+            if _BUILD.fullmatch(name):
                 if time.time() - changed > FORGOTTEN_SECONDS:
                     shutil.rmtree(name, ignore_errors=True, dir_fd=self.descriptor)
-                continue
-            total += size
-            if name.endswith(".so") and total > CACHE_BYTES:
-                with contextlib.suppress(OSError):
-                    os.unlink(name, dir_fd=self.descriptor)
+            elif _LIBRARY.fullmatch(name):
+                total += size
+                if total > CACHE_BYTES:
+                    with contextlib.suppress(OSError):
+                        os.unlink(name, dir_fd=self.descriptor)
