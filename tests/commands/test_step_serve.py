@@ -98,7 +98,7 @@ def test_a_wrong_token_is_refused(server: FilmServer, method: str, token: str) -
     name = "" if method == "GET" else "run"
     assert request(server, method, name, token=token)[:2] == (
         403,
-        "The address has no valid token.",
+        "The address has no valid token. Open the address that the command printed.",
     )
     assert texts_of(server) == []
 
@@ -120,7 +120,11 @@ def test_a_wrong_host_is_refused(server: FilmServer, method: str, host: str | No
     port = f":{server.server_port}"
     for told in [host] if host in (None, "", "127.0.0.1") else [host, f"{host}{port}"]:
         status, text, _ = request(server, method, name, Host=told)
-        assert (status, text) == (403, "This server answers at another host only.")
+        assert (status, text) == (
+            403,
+            f"This server answers at {server.host} alone. Open the address that the command "
+            "printed.",
+        )
     assert texts_of(server) == []
 
 

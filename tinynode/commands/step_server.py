@@ -228,6 +228,9 @@ def _ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
+_CURE = "Open the address that the command printed."
+
+
 class FilmServer(ThreadingHTTPServer):
     """The server of a film.
 
@@ -373,9 +376,9 @@ class _Handler(BaseHTTPRequestHandler):
         _, token, name = (*self.path.split("/", 2), "", "")[:3]
         is_token = hmac.compare_digest(token.encode(), self.server.token.encode())
         if self.headers.get("Host") != host:
-            self._refuse(403, "This server answers at another host only.")
+            self._refuse(403, f"This server answers at {host} alone. {_CURE}")
         elif not is_token:
-            self._refuse(403, "The address has no valid token.")
+            self._refuse(403, f"The address has no valid token. {_CURE}")
         elif name not in names:
             self._refuse(404, "There is no such page.")
         elif origin != f"http://{host}" and (method == "POST" or origin is not None):
