@@ -196,6 +196,9 @@ def _usable(path: Path, own: bool, text: bytes | None) -> bytes | None:
     raise ConfigError(f"{path} is {what}: a file with a few settings is needed.")
 
 
+_CURE = "or set the environment, such as TINYNODE_DEVICE"
+
+
 def _doubt(status: os.stat_result) -> str:
     """Why a file does not count; empty for a file of this user or root that no one else writes."""
     if not hasattr(os, "geteuid"):  # Windows
@@ -203,12 +206,12 @@ def _doubt(status: os.stat_result) -> str:
     if status.st_uid not in (0, os.geteuid()):
         return (
             f"belongs to another user (uid {status.st_uid}). Write the settings to a file of your "
-            "own, or to the environment, such as TINYNODE_DEVICE"
+            f"own, {_CURE}"
         )
     mode = stat.S_IMODE(status.st_mode)
     is_shared = mode & (stat.S_IWGRP | stat.S_IWOTH)
     if is_shared and not stat.S_ISLNK(status.st_mode):  # the mode of a link says nothing
-        return f"can be written by others (mode {mode:o}). Let chmod go-w make it yours alone"
+        return f"can be written by others (mode {mode:o}). Write chmod go-w for it, {_CURE}"
     return ""
 
 

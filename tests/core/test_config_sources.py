@@ -229,7 +229,10 @@ def test_a_file_of_another_user_does_not_count(tmp_path, monkeypatch, name, text
 def test_a_file_that_others_may_write_does_not_count(tmp_path, mode, name, text):
     path = write(tmp_path, name, text)
     os.chmod(path, mode)
-    message = rf"{path}: .* by others \(mode {mode:o}\)\. Let chmod go-w make it yours alone\."
+    message = (
+        rf"{path}: .* by others \(mode {mode:o}\)\. Write chmod go-w for it, or set "
+        r"the environment, such as TINYNODE_DEVICE\."
+    )
     with pytest.warns(UserWarning, match=message):
         assert read_sources({}, tmp_path) == {}
     os.chmod(path, 0o644)

@@ -466,6 +466,20 @@ def test_an_image_beyond_the_default_limit_takes_no_memory(side: int, tmp_path: 
         tracemalloc.stop()
 
 
+def test_a_limit_beyond_that_of_pillow_names_the_setting_of_pillow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a" / "x.png"
+    save_image(path, Image.new("1", (30, 20)))
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    dataset = nn.ImageFolder(tmp_path, max_pixels=1000)
+    with pytest.raises(ValueError, match=r"Pillow.*PIL\.Image\.MAX_IMAGE_PIXELS") as caught:
+        dataset[0]
+    assert "max_pixels=" not in str(caught.value)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
+    assert dataset[0][0].shape == (3, 20, 30)
+
+
 # --- tables --------------------------------------------------------------------------------------
 
 

@@ -255,6 +255,7 @@ def _read_image(path: Path, mode: str, max_pixels: int) -> Any:
     """The image of a file. The file is read whole: Pillow opens no file and no program."""
     pillow = _pillow()
     content = read_file(path, _MOST_IMAGE_BYTES)
+    cure = "give ImageFolder(..., max_pixels=...)"
     too_large = (pillow.DecompressionBombError, pillow.DecompressionBombWarning)
     try:
         with pillow.open(io.BytesIO(content), formats=_FORMATS) as image:
@@ -264,6 +265,8 @@ def _read_image(path: Path, mode: str, max_pixels: int) -> Any:
             pixels = f"{width} x {height} pixels"
     except too_large as error:  # Pillow has a limit of its own, and warns below it
         pixels = f"too many pixels for Pillow ({error})"
+        if max_pixels > (pillow.MAX_IMAGE_PIXELS or 0):
+            cure = "set PIL.Image.MAX_IMAGE_PIXELS, the limit of Pillow, to a larger number"
     except Exception as error:  # damage: the decoders raise errors of many kinds
         raise pillow.UnidentifiedImageError(
             f"ImageFolder: {path} is no image of the formats {', '.join(_FORMATS)}, or it is "
@@ -271,7 +274,7 @@ def _read_image(path: Path, mode: str, max_pixels: int) -> Any:
         ) from error
     raise ValueError(
         f"ImageFolder: {path} has {pixels}, and at most {max_pixels} pixels are read. Make the "
-        "image smaller, or give ImageFolder(..., max_pixels=...)."
+        f"image smaller, or {cure}."
     )
 
 
