@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import tracemalloc
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from tinynode.commands.command_line import CommandError
 from tinynode.config_sources import read_sources
 from tinynode.errors import ConfigError, DeviceError, NetError, StateError
 from tinynode.net import load_net
-from tinynode.nn.serializers import npz_bytes
+from tinynode.nn.serializers import map_npy, npz_bytes
 from tinynode.safe_files import MOST_DEPTH, entry, parse_json, read_file
 from tinynode_course import report
 from tinynode_course.progress import NAME, Progress
@@ -478,6 +479,74 @@ def test_a_limit_beyond_that_of_pillow_names_the_setting_of_pillow(
     assert "max_pixels=" not in str(caught.value)
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
     assert dataset[0][0].shape == (3, 20, 30)
+
+
+# --- shapes without bytes ------------------------------------------------------------------------
+
+
+HUGE = [((1 << 60,), "|V0"), ((1 << 31, 1 << 31), "|S0"), ((1 << 40, 0), "<f4"), ((1 << 60,), [])]
+"""Shapes whose elements take no bytes, so the size of the file says nothing about them."""
+
+
+def npy_bytes(shape: tuple[int, ...], descr: Any) -> bytes:
+    """A file of ``numpy.save`` with no elements."""
+    content = io.BytesIO()
+    header = {"shape": shape, "fortran_order": False, "descr": descr}
+    numpy.lib.format.write_array_header_1_0(content, header)
+    return content.getvalue()
+
+
+@pytest.mark.parametrize(("shape", "descr"), HUGE)
+@pytest.mark.parametrize("read", [nn.load, nn.ArrayDataset.from_npz])
+def test_an_archive_claims_no_endless_shape(
+    read: Any, shape: tuple[int, ...], descr: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x.npy", npy_bytes(shape, descr))
+    with pytest.raises(StateError, match=r"x.npz .*x claims the shape .* without a byte"):
+        read(path)
+
+
+@pytest.mark.parametrize(("shape", "descr"), [*HUGE, ((0, 1 << 40), "<f4"), ((-1,), "<f4")])
+def test_a_mapped_file_claims_no_endless_shape(
+    shape: tuple[int, ...], descr: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.npy"
+    path.write_bytes(npy_bytes(shape, descr))
+    with pytest.raises(StateError, match=r"x.npy"):
+        map_npy("test", path)
+
+
+@pytest.mark.parametrize("shape", [[1 << 40, 0], [0, 1 << 40]])
+def test_a_file_of_safetensors_claims_no_endless_shape(shape: list[int], tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    head = json.dumps({"x": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}).encode()
+    path.write_bytes(struct.pack("<Q", len(head)) + head)
+    with pytest.raises(StateError, match=r"x.safetensors: x.*without a byte"):
+        nn.load(path)
+
+
+def test_shapes_without_bytes_are_read_when_short(tmp_path: Path) -> None:
+    state = {
+        "a": numpy.zeros((1000, 0), "f4"),
+        "b": numpy.zeros((0, 7)),
+        "c": numpy.zeros((), "V0"),
+    }
+    for path in (tmp_path / "x.npz", tmp_path / "x.safetensors"):
+        kept = state if path.suffix == ".npz" else {"a": state["a"], "b": state["b"]}
+        nn.save(path, kept)
+        assert {name: value.shape for name, value in nn.load(path).items()} == {
+            name: value.shape for name, value in kept.items()
+        }
+
+
+def test_a_file_of_safetensors_has_a_limit_of_names(tmp_path: Path) -> None:
+    """The time of the library grows faster than the number of arrays."""
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(struct.pack("<Q", 9_000_000) + b"{}" + b" " * 9_000_000)
+    with pytest.raises(StateError, match=r"x.safetensors has 9000000 bytes of names and shapes"):
+        nn.load(path)
 
 
 # --- tables --------------------------------------------------------------------------------------

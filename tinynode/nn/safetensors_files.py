@@ -15,9 +15,11 @@ from typing import Any
 import numpy
 
 from tinynode.errors import StateError
-from tinynode.nn.state import State
+from tinynode.nn.state import State, check_has_bytes
 
 SUFFIX = ".safetensors"
+_MOST_HEADER = 1 << 23
+"""The bytes of names and shapes: the library's time grows faster than their number."""
 _DTYPES = {
     "BOOL": "bool",
     **{f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
@@ -58,6 +60,12 @@ def read_bytes(path: str | os.PathLike[str], content: bytes) -> State:
         StateError: the file is damaged, or has arrays of a dtype without a counterpart in NumPy.
     """
     library = _library("load")
+    length = int.from_bytes(content[:8], "little")
+    if len(content) > length > _MOST_HEADER:
+        raise StateError(
+            f"load: {os.fspath(path)} has {length} bytes of names and shapes, and at most "
+            f"{_MOST_HEADER} bytes are read. Write the arrays to several files."
+        )
     try:
         tensors = library.deserialize(content)
     except library.SafetensorError as error:
@@ -86,7 +94,9 @@ def _array(where: str, tensor: Mapping[str, Any]) -> Any:
 def _shaped(where: str, flat: Any, shape: list[int]) -> Any:
     """The array with the shape of the file; NumPy refuses lengths such as (0, 2**62)."""
     try:
-        return flat.reshape(shape)
+        array = flat.reshape(shape)
+        check_has_bytes("the array", array)
+        return array
     except (OverflowError, ValueError) as error:
         raise StateError(f"{where} cannot have the shape {str(shape)[:60]}: {error}") from None
 

@@ -22,7 +22,7 @@ from tinynode.atomic_file import replace_file
 from tinynode.errors import StateError, describe
 from tinynode.nn import safetensors_files
 from tinynode.nn.module import Module
-from tinynode.nn.state import State, host_array, take_prefix
+from tinynode.nn.state import State, check_has_bytes, host_array, take_prefix
 from tinynode.safe_files import open_file, read_file
 
 _FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest date of the zip format
@@ -201,7 +201,9 @@ def map_npy(caller: str, path: str | os.PathLike[str]) -> Any:
     """
     open_file(path).close()  # refuses a pipe or a device, which NumPy would open
     try:
-        return numpy.lib.format.open_memmap(path, mode="r")
+        array = numpy.lib.format.open_memmap(path, mode="r")
+        check_has_bytes("the array", array)
+        return array
     except (*_DAMAGE, MemoryError) as error:  # of the parser, for a header of very many signs
         reason = " ".join(str(error).split())[:_LONGEST_REASON] or type(error).__name__
         raise StateError(
@@ -298,6 +300,7 @@ def _read_array(name: str, member: IO[bytes]) -> Any:
         raise ValueError(f"there is no memory for an array as large as {name} claims") from None
     except RecursionError:
         raise ValueError(f"the header of {name} is nested too deeply") from None
+    check_has_bytes(name, array)
     if member.read(1):  # the checksum is compared at the end of the member
         raise ValueError(f"{name} has bytes behind the array")
     return array

@@ -20,6 +20,22 @@ State = dict[str, Any]
 """NumPy arrays by name."""
 
 
+MOST_WITHOUT_BYTES = 1 << 24
+"""The longest axis of an array without a byte in a file, and the most elements without bytes."""
+
+
+def check_has_bytes(name: str, array: Any) -> None:
+    """Refuse an endless shape in a small file, such as ``(2**40, 0)``.
+
+    Raises:
+        ValueError: the array has no bytes, and a long axis or very many elements.
+    """
+    elements = array.size if array.dtype.itemsize == 0 else 0
+    if array.nbytes == 0 and max((elements, *array.shape)) > MOST_WITHOUT_BYTES:
+        shape = str(array.shape)[:60]
+        raise ValueError(f"{name} claims the shape {shape} without a byte of content")
+
+
 def host_array(caller: str, name: str, value: Any) -> Any:
     """An array of any device as a NumPy array.
 
