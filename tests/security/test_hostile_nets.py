@@ -22,7 +22,7 @@ from tinynode.functions.convolution import Conv2d, Conv2dGradW, Conv2dGradX
 from tinynode.functions.image_windows import Windows
 from tinynode.functions.indexing import Place, Slice
 from tinynode.functions.pooling import TakeWinners
-from tinynode.net import Scope, loads, registry
+from tinynode.net import Scope, load_net, loads, registry, save_net
 from tinynode.net.attribute_types import attribute_types, fits
 from tinynode.net.operator import operator_of
 from tinynode.net.passes import TimesNumber
@@ -232,6 +232,66 @@ def operator_text(**changes: Any) -> str:
 def test_an_operator_that_its_class_does_not_allow(changes: Any, message: str) -> None:
     with pytest.raises(NetError, match=f"loads: operator 0: .*{message}"):
         loads(operator_text(**changes))
+
+
+LONG = "nan" * 100_000
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        {"type": LONG},
+        {"attrs": {LONG: 1}},
+        {"attrs": {"axes": {LONG: 1}}},
+        {"attrs": {"axes": {"scalar": LONG, "dtype": "int8"}}},
+        {"attrs": {"axes": {"dtype": LONG}}},
+        {"attrs": {"axes": {"device": LONG}}},
+        {"attrs": {"axes": {"array": [LONG], "shape": [1], "dtype": "int8", "device": "numpy"}}},
+        {"inputs": LONG},
+    ],
+)
+def test_the_message_is_short_for_a_long_text(operator: Any) -> None:
+    with pytest.raises(NetError) as caught:
+        loads(operator_text(**operator))
+    assert len(str(caught.value)) <= 1000
+
+
+@pytest.mark.parametrize(
+    "content", [LONG, {"net": LONG}, {"net": LONG, "operators": [], "writes": LONG}]
+)
+def test_the_message_is_short_for_a_long_name(content: Any) -> None:
+    with pytest.raises(NetError) as caught:
+        loads(json.dumps({"format": "tinynode net 1", "content": content}))
+    assert len(str(caught.value)) <= 1000
+
+
+@pytest.mark.parametrize(
+    ("elements", "shape", "message"),
+    [
+        ([], [2**40, 0], "shape must be"),
+        ([1.0, 2.0], [-1], "shape must be"),
+        ([1.0, 2.0], [2.0], "shape must be"),
+        ([1.0, 2.0], 2, "shape must be"),
+        ([1.0], [1] * 65, "cannot be read"),
+        ("12", [2], "array must be a list"),
+        ({"1": 2}, [1], "array must be a list"),
+        ([[1.0], [2.0]], [2], "number"),
+        ([None], [1], "number"),
+    ],
+)
+def test_an_array_of_a_text_is_numbers_and_a_shape(
+    elements: Any, shape: Any, message: str
+) -> None:
+    array = {"array": elements, "shape": shape, "dtype": "float32", "device": "numpy"}
+    attrs = {"value": array, "output_device": {"device": "numpy"}}
+    with pytest.raises(NetError, match=f"operator 0: constant: attribute value .*{message}"):
+        loads(net_text("constant", [], ["y"], attrs))
+
+
+def test_a_name_with_half_of_a_surrogate_pair_is_saved_and_loaded(tmp_path: Any) -> None:
+    net = loads(net_text("exp", ["x"], ["\ud800"], {}))
+    save_net(tmp_path / "net.json", net)
+    assert load_net(tmp_path / "net.json").output_names == ["\ud800"]
 
 
 def test_the_message_has_the_place_in_nested_nets() -> None:

@@ -31,8 +31,10 @@ from tinynode.atomic_file import replace_file
 from tinynode.devices import Array, Device, find_device, get_device, to_host
 from tinynode.devices.registry import backends
 from tinynode.errors import DeviceError, NetError, describe, dtype_name
+from tinynode.functions.attributes import Shape
 from tinynode.functions.image_windows import Windows, windows_of
 from tinynode.functions.indexing import Place, Slice
+from tinynode.net.attribute_types import fits, type_text
 from tinynode.net.helpers import OtherGradient
 from tinynode.net.net_op import AnyOp, NetOp
 from tinynode.net.operator import OF_APPLY, Operator, Slots
@@ -66,7 +68,7 @@ def dumps(net: NetOp) -> str:
     return f'{{"format": "{_FORMAT}", "content":\n{_net_text(net, "")}\n}}\n'
 
 
-def loads(text: str) -> NetOp:
+def loads(text: str | bytes) -> NetOp:
     """The net written by ``dumps``. No part of the text is run.
 
     A program's own operators must be registered before.
@@ -75,7 +77,7 @@ def loads(text: str) -> NetOp:
         NetError: the text is no net, has an unknown operator or device, or writes a name twice. Or
             an attribute is not declared by its function, is missing, or has another type or a
             number out of range; or an operator has another number of inputs or outputs.
-        TypeError: ``text`` is no text.
+        TypeError: ``text`` is neither text nor bytes in UTF-8.
     """
     if not isinstance(text, str | bytes):
         raise TypeError(f"loads: text must be the text of dumps, got {describe(text)}.")
@@ -89,10 +91,11 @@ def loads(text: str) -> NetOp:
         return _net_of(data.get("content"))
     except RecursionError:
         raise NetError("loads: the text has lists in lists too deep to be a net.") from None
+    except NetError as error:
+        raise NetError(str(error)[:_LONGEST_REASON]) from error.__cause__
     except ValueError as error:
-        if isinstance(error, NetError):
-            raise
-        raise NetError(f"loads: this is not the JSON text of a net: {error}.") from None
+        reason = str(error)[:_LONGEST_REASON]
+        raise NetError(f"loads: this is not the JSON text of a net: {reason}.") from None
 
 
 def save_net(path: str | os.PathLike[str], net: NetOp) -> None:
@@ -102,7 +105,7 @@ def save_net(path: str | os.PathLike[str], net: NetOp) -> None:
         NetError: a constant of an operator cannot be written; the file is unchanged.
         OSError: the file cannot be written; an old file is still whole.
     """
-    replace_file(path, dumps(net).encode())
+    replace_file(path, dumps(net).encode("utf-8", "surrogatepass"))
 
 
 def load_net(path: str | os.PathLike[str]) -> NetOp:
@@ -114,10 +117,9 @@ def load_net(path: str | os.PathLike[str]) -> NetOp:
     """
     content = read_file(path, MOST_TEXT)
     try:
-        return loads(content.decode("utf-8"))
-    except (NetError, UnicodeDecodeError) as error:
-        reason = str(error)[:_LONGEST_REASON]
-        raise NetError(f"load_net: {os.fspath(path)!r}: {reason}") from None
+        return loads(content)
+    except NetError as error:
+        raise NetError(f"load_net: {os.fspath(path)!r}: {error}") from None
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -364,9 +366,20 @@ def _decode_object(data: dict[str, Any], where: str) -> Any:
 
 
 def _decode_array(data: dict[str, Any]) -> Array:
-    elements = [_number(item) for item in data["array"]]
-    host = numpy.asarray(elements, dtype=_known_dtype(data)).reshape(data["shape"])
+    elements = data["array"]
+    if type(elements) is not list:
+        raise ValueError("array must be a list of numbers")
+    if not _PLAIN.issuperset(map(type, elements)):  # infinity and NaN are texts
+        elements = [_number(item) for item in elements]
+    shape = data["shape"]
+    if type(shape) is not list or not fits(tuple(shape), Shape):
+        raise ValueError(f"shape must be {type_text(Shape)}")
+    host = numpy.asarray(elements, dtype=_known_dtype(data)).reshape(shape)
     return get_device(str(data["device"])).from_host(host)
+
+
+_PLAIN = frozenset((bool, int, float))
+"""The types of most elements in a text."""
 
 
 def _known_dtype(data: dict[str, Any]) -> str:
@@ -378,4 +391,8 @@ def _known_dtype(data: dict[str, Any]) -> str:
 
 def _number(item: Any) -> Any:
     """A number of the text; infinity and NaN are written as texts."""
-    return float(item) if isinstance(item, str) else item
+    if type(item) is str:
+        return float(item)
+    if type(item) not in _PLAIN:
+        raise ValueError(f"expected a number, got {describe(item)}")
+    return item
