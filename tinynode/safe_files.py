@@ -103,7 +103,9 @@ def _memory() -> int:
 
 
 def parse_json(text: str | bytes, most_depth: int = MOST_DEPTH) -> Any:
-    """The value of a text of JSON in UTF-8, of ``MOST_TEXT`` characters at most.
+    """The value of a text of JSON, of ``MOST_TEXT`` characters at most.
+
+    Bytes are UTF-8, UTF-16 or UTF-32, with a mark of byte order or without.
 
     Raises:
         ValueError: the text is no JSON, is too long or nested too deeply, or an object has a key
@@ -112,8 +114,7 @@ def parse_json(text: str | bytes, most_depth: int = MOST_DEPTH) -> Any:
     if len(text) > MOST_TEXT:
         raise ValueError(f"the text has {len(text)} characters, expected {MOST_TEXT} at most")
     try:
-        plain = text.decode("utf-8", "surrogatepass") if isinstance(text, bytes) else text
-        data = json.loads(plain, object_pairs_hook=_object)
+        data = json.loads(text, object_pairs_hook=_object)
     except RecursionError:
         raise ValueError(_too_deep(most_depth)) from None
     _check_depth(data, most_depth)
@@ -187,6 +188,12 @@ _WORDS: dict[type, str] = {
     bool: "true or false",
     type(None): "null",
 }
+
+
+def reason_of(error: Exception, most: int = 300) -> str:
+    """The words of an error, on one line, cut: the file may have chosen them."""
+    words = " ".join(str(error)[:most].split())
+    return printable(words)[:most] or type(error).__name__
 
 
 def listed(names: Iterable[Any], most: int = 20) -> str:

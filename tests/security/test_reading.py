@@ -30,7 +30,7 @@ from tinynode.net import load_net
 from tinynode.nn.serializers import map_npy, npz_bytes
 from tinynode.safe_files import MOST_DEPTH, entry, parse_json, read_file
 from tinynode_course import report
-from tinynode_course.progress import NAME, Progress
+from tinynode_course.progress import MOST_BYTES, NAME, Progress
 
 if sys.platform == "win32":
     pytest.skip("needs pipes, devices and alarms of POSIX", allow_module_level=True)
@@ -116,7 +116,7 @@ def test_no_reader_opens_what_is_no_file(
         read(path)
 
 
-@pytest.mark.parametrize("make", [make_pipe, link_to_device, link_to_itself])
+@pytest.mark.parametrize("make", [make_pipe, link_to_device])
 def test_progress_and_settings_go_on_without_the_file(
     make: Callable[[Path], None], tmp_path: Path
 ) -> None:
@@ -624,6 +624,53 @@ def test_a_report_of_wrong_types_names_file_and_key(tmp_path: Path) -> None:
         path.write_text(json.dumps(content))
         with pytest.raises(CommandError, match=f"ada.json has no results.*{message}"):
             report.read(path)
+
+
+def make_too_large(path: Path) -> None:
+    path.write_text(json.dumps({"format": 2, "steps": {"1": {"cell": "x" * MOST_BYTES}}}))
+
+
+def link_to_too_large(path: Path) -> None:
+    make_too_large(path.with_name("other"))
+    path.symlink_to("other")
+
+
+@pytest.mark.parametrize("make", [make_too_large, link_to_too_large])
+def test_a_progress_file_that_cannot_be_read_is_kept(
+    make: Callable[[Path], None], tmp_path: Path
+) -> None:
+    make(tmp_path / NAME)
+    old = (tmp_path / NAME).lstat()
+    progress = Progress(tmp_path)
+    assert len(progress.warnings) == 1 and "the old one is kept beside it" in progress.warnings[0]
+    progress.note("13", passed=True)
+    assert Progress(tmp_path).of("13") == {"passed": True}
+    assert (tmp_path / f"{NAME}.broken-1").lstat() == old
+
+
+@pytest.mark.parametrize("make", [make_pipe, link_to_device])
+def test_what_is_no_progress_file_stays(make: Callable[[Path], None], tmp_path: Path) -> None:
+    make(tmp_path / NAME)
+    old = (tmp_path / NAME).lstat()
+    progress = Progress(tmp_path)
+    assert len(progress.warnings) == 1 and "cannot be read" in progress.warnings[0]
+    progress.note("13", passed=True)
+    assert (tmp_path / NAME).lstat() == old
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
+def test_json_in_the_encodings_of_editors_and_shells_is_read(
+    encoding: str, tmp_path: Path
+) -> None:
+    """PowerShell writes UTF-16 for ``check all --json > ada.json``."""
+    (tmp_path / NAME).write_bytes(
+        '{"format": 2, "steps": {"13": {"cell": "\u00e9"}}}'.encode(encoding)
+    )
+    progress = Progress(tmp_path)
+    assert progress.warnings == [] and progress.of("13") == {"cell": "\u00e9"}
+    head = {"format": report.grading.FORMAT, "version": report.grading.VERSION, "steps": []}
+    (tmp_path / "ada.json").write_bytes(json.dumps(head).encode(encoding))
+    assert report.read(tmp_path / "ada.json").steps == {}
 
 
 def test_facts_of_wrong_types_are_left_out(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tinynode.core.conversion import as_variable
 from tinynode.core.variable import Variable
-from tinynode.errors import NetError
+from tinynode.errors import NetError, short_text
 
 
 class Scope:
@@ -51,8 +51,8 @@ class Scope:
                 return scope._variables[name]
             scope = scope.parent
         close = difflib.get_close_matches(name, self, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise NetError(f"{reader}: there is no variable {name!r} in the scope.{hint}")
+        hint = f" Did you mean {short_text(close[0])}?" if close else ""
+        raise NetError(f"{reader}: there is no variable {short_text(name)} in the scope.{hint}")
 
     def __contains__(self, name: str) -> bool:
         return name in self._variables or (self.parent is not None and name in self.parent)

@@ -41,7 +41,7 @@ from tinynode.net.operator import OF_APPLY, Operator, Slots
 from tinynode.net.registry import get_op_info
 from tinynode.net.schema import check_attributes, check_counts
 from tinynode.random import get_generator
-from tinynode.safe_files import MOST_TEXT, parse_json, read_file
+from tinynode.safe_files import MOST_TEXT, parse_json, read_file, reason_of
 
 _FORMAT = "tinynode net 1"
 _LONGEST_REASON = 1000  # characters: a file may have long names
@@ -92,10 +92,9 @@ def loads(text: str | bytes) -> NetOp:
     except RecursionError:
         raise NetError("loads: the text has lists in lists too deep to be a net.") from None
     except NetError as error:
-        raise NetError(str(error)[:_LONGEST_REASON]) from error.__cause__
+        raise NetError(reason_of(error, _LONGEST_REASON)) from error.__cause__
     except ValueError as error:
-        reason = str(error)[:_LONGEST_REASON]
-        raise NetError(f"loads: this is not the JSON text of a net: {reason}.") from None
+        raise NetError(f"loads: this is not the JSON text of a net: {reason_of(error)}.") from None
 
 
 def save_net(path: str | os.PathLike[str], net: NetOp) -> None:

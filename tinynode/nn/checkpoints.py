@@ -20,10 +20,10 @@ import numpy
 from tinynode import random
 from tinynode.core.variable import Variable
 from tinynode.devices import is_array
-from tinynode.errors import StateError, describe
+from tinynode.errors import StateError, describe, printable
 from tinynode.nn.serializers import load, write_arrays
 from tinynode.nn.state import State, host_array
-from tinynode.safe_files import entry, is_deeper, listed, parse_json
+from tinynode.safe_files import entry, is_deeper, listed, parse_json, reason_of
 
 _TEXT = "checkpoint.json"
 _ARRAY = "@array"
@@ -176,7 +176,7 @@ def _decode(value: Any, arrays: Mapping[str, Any]) -> Any:
     if list(value) == [_ARRAY]:
         name = value[_ARRAY]
         if not isinstance(name, str) or name not in arrays:
-            raise StateError(f"load_checkpoint: the file lacks the array {str(name)[:60]}.")
+            raise StateError(f"load_checkpoint: the file lacks the array {listed([name])}.")
         return arrays[name]
     return {key: _decode(entry, arrays) for key, entry in value.items()}
 
@@ -195,7 +195,7 @@ def _document(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> dict[s
     except ValueError as error:
         raise StateError(
             f"load_checkpoint: {os.fspath(path)} is no file of save_checkpoint. For a file of "
-            f"nn.save write model.load_state_dict(nn.load(path)). The reason: {error}."
+            f"nn.save write model.load_state_dict(nn.load(path)). The reason: {reason_of(error)}."
         ) from None
     if found != _FORMAT:
         raise StateError(
@@ -212,7 +212,7 @@ def _check_document(document: dict[str, Any]) -> None:
     objects = entry(document, "objects", dict, where=_TEXT)
     for name in objects:
         part = entry(objects, name, dict, where=f"{_TEXT}: objects")
-        where = f"{_TEXT}: objects: {name}"
+        where = f"{_TEXT}: objects: {name[:60]}"
         entry(part, "class", str, where=where)
         entry(part, "state", dict, where=where)
         settings = entry(part, "settings", dict, where=where)
@@ -263,7 +263,7 @@ def _check_objects(
                 f"{describe(part)}."
             )
         stored, own = saved[name], _settings(part)
-        here, there = type(part).__name__, stored["class"][:60]
+        here, there = type(part).__name__, printable(stored["class"][:60])
         if set(own) != set(stored["settings"]) or (own and here != there):
             raise StateError(
                 f"{file}: {name} is {here}({listed(own)}) here, and "

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy
 
-from tinynode.errors import StateError
+from tinynode.errors import StateError, printable
 from tinynode.nn.state import State, check_has_bytes
+from tinynode.safe_files import reason_of
 
 SUFFIX = ".safetensors"
 _MOST_HEADER = 1 << 23
@@ -70,10 +71,10 @@ def read_bytes(path: str | os.PathLike[str], content: bytes) -> State:
         tensors = library.deserialize(content)
     except library.SafetensorError as error:
         raise StateError(
-            f"load: {os.fspath(path)} is no {SUFFIX} file, or it is damaged: {str(error)[:300]}"
+            f"load: {os.fspath(path)} is no {SUFFIX} file, or it is damaged: {reason_of(error)}"
         ) from error
     file = f"load: {os.fspath(path)}"
-    return {name: _array(f"{file}: {name[:60]}", tensor) for name, tensor in tensors}
+    return {name: _array(f"{file}: {printable(name[:60])}", tensor) for name, tensor in tensors}
 
 
 def _array(where: str, tensor: Mapping[str, Any]) -> Any:

@@ -23,13 +23,12 @@ from tinynode.errors import StateError, describe
 from tinynode.nn import safetensors_files
 from tinynode.nn.module import Module
 from tinynode.nn.state import State, check_has_bytes, host_array, take_prefix
-from tinynode.safe_files import open_file, read_file
+from tinynode.safe_files import listed, open_file, read_file, reason_of
 
 _FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest date of the zip format
 _SUFFIX = ".npy"
 _LONGEST_NAME = 60_000  # bytes; a zip archive has two bytes for the length
 _SMALL = 1 << 20
-_LONGEST_REASON = 300  # characters of an error about a damaged file
 _LENGTHS_AT = 26  # the byte of a member's header with the lengths of the name and the extra field
 _HAS_DESCRIPTOR = 0x08
 _NEXT = (b"PK\x03\x04", b"PK\x01\x02")  # the next member begins, or the directory
@@ -185,10 +184,9 @@ def read_npz(caller: str, path: str | os.PathLike[str], names: Sequence[str] = (
             is_small = size <= _SMALL  # seeking in memory is faster
             return _read(io.BytesIO(file.read()) if is_small else file, size, names)
     except _DAMAGE as error:
-        reason = " ".join(str(error).split())[:_LONGEST_REASON] or type(error).__name__
         raise StateError(
             f"{caller}: {os.fspath(path)} is not a file that tinynode.nn.save wrote, or it is "
-            f"damaged: {reason}"
+            f"damaged: {reason_of(error)}"
         ) from error
 
 
@@ -205,10 +203,9 @@ def map_npy(caller: str, path: str | os.PathLike[str]) -> Any:
         check_has_bytes("the array", array)
         return array
     except (*_DAMAGE, MemoryError) as error:  # of the parser, for a header of very many signs
-        reason = " ".join(str(error).split())[:_LONGEST_REASON] or type(error).__name__
         raise StateError(
             f"{caller}: {os.fspath(path)} is not a file that numpy.save wrote, or it is damaged: "
-            f"{reason}"
+            f"{reason_of(error)}"
         ) from error
 
 
@@ -216,7 +213,7 @@ def _part_of(state: State, part: str) -> State:
     found = take_prefix(part, state)
     if not found:
         parts = sorted({name.partition("/")[0] for name in state if "/" in name})
-        known = f"it has {', '.join(parts)}" if parts else "it has no parts"
+        known = f"it has {listed(parts)}" if parts else "it has no parts"
         raise StateError(f"load: the file has no part {part!r}; {known}.")
     return found
 
@@ -233,7 +230,7 @@ def _read(file: BinaryIO, size: int, names: Sequence[str]) -> State:
         members = _members(entries)
         unknown = [name for name in names if name not in members]
         if unknown:
-            known = ", ".join(members)[:_LONGEST_REASON]
+            known = listed(members)
             raise ValueError(f"it has no array {unknown[0]!r}; the file has {known}")
         for name in names or members:
             with archive.open(members[name]) as member:

@@ -62,7 +62,10 @@ class Progress:
         except FileNotFoundError:
             return
         except OSError as error:
-            self.warnings.append(f"{NAME} cannot be read ({error.strerror}): starting without it")
+            if self.path.is_file():  # else nothing can replace it
+                self._set_aside(f"cannot be read ({error.strerror})")
+            else:
+                self.warnings.append(f"{NAME} cannot be read ({error.strerror}): remove it")
             return
         except ValueError:  # no JSON, no UTF-8, or nested too deeply
             self._set_aside("is damaged")
