@@ -48,6 +48,18 @@ def film() -> tn.show.Film:
     return film
 
 
+def film_with_late_names() -> tn.show.Film:
+    """The names come after the first use, or from a model."""
+    model = Named()
+    with tn.show.record() as film:
+        x = tn.Variable(np.ones((1, 2), "float32"))
+        y = F.sum(model(x))
+        x.name, y.name = LONG, LONG
+        y.backward()
+        nn.SGD(model, lr=0.1).update()
+    return film
+
+
 def film_with_error() -> tn.show.Film:
     with pytest.raises(ValueError), tn.show.record() as ended:
         F.sum(variable() * 2)
@@ -71,6 +83,7 @@ VALUES = [1.0, 2.0, 3.0]
 PICTURES: dict[str, Callable[[], Any]] = {
     "film": film,
     "film with an error": film_with_error,
+    "film with late names": film_with_late_names,
     "graph": graph,
     "graph to the right": lambda: graph(direction="right"),
     "graph of a scope": lambda: graph(scope={LONG: variable()}),

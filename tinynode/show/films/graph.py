@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
+from tinynode.errors import short_name
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import Buffer, Parameter
 from tinynode.show.films.nodes import GONE, FilmNode, Recording
@@ -222,7 +223,7 @@ class FilmGraph:
             return
         is_longer = shown.is_state and name.endswith(f".{shown.label}")
         if is_longer or not shown.is_named:
-            shown.label, shown.is_named = name, True
+            shown.label, shown.is_named = short_name(name), True
 
     def _watch(
         self, array: Any, shown: FilmNode, owner: VariableNode | None = None
