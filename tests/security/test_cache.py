@@ -339,6 +339,43 @@ sleep 60
 """
 
 
+def script(path: Path, text: str) -> str:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o700)
+    return str(path)
+
+
+def test_a_library_that_does_not_load_is_not_kept(tmp_path: Path) -> None:
+    """A wrapper of a compiler, or a full disk, may leave an empty file and no error."""
+    bad = tmp_path / "bad"
+    bad.touch()
+    text = f'if [ -e {bad} ]; then : > net.so; else exec cc "$@"; fi'
+    wanted = script(tmp_path / "sometimes-cc", text)
+    with pytest.raises(NotBuiltError, match="cannot be loaded"):
+        build.library(SOURCE, wanted)
+    bad.unlink()
+    assert build.library(SOURCE, wanted).number() == 42
+
+
+@pytest.mark.parametrize("make", ["", "mkdir net.so", "mkfifo net.so", "ln -s /bin/sh net.so"])
+def test_a_compiler_that_makes_no_file_is_a_reason(
+    make: str, folder: Path, tmp_path: Path
+) -> None:
+    wanted = script(tmp_path / "odd-cc", make)
+    with pytest.raises(NotBuiltError, match="odd-cc made no library"):
+        build.library(SOURCE, wanted)
+    assert not list(folder.iterdir())
+
+
+def test_a_compiler_may_have_a_relative_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The compiler runs in another folder."""
+    script(tmp_path / "my-cc", 'exec cc "$@"')
+    monkeypatch.chdir(tmp_path)
+    assert build.library(SOURCE, "./my-cc").number() == 42
+
+
 def is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)

@@ -77,7 +77,7 @@ def compiler(wanted: str | None = None) -> str:
     if found is None:
         what = "no cc, gcc or clang" if wanted == "auto" else f"no program {wanted!r}"
         raise NotBuiltError(f"there is {what} in the path")
-    return found
+    return os.path.abspath(found)  # it runs in a folder of the cache
 
 
 def version_of(path: str) -> str:
@@ -211,10 +211,19 @@ def _compile(folder: CacheFolder, key: str, source: str, path: str) -> None:
         with folder.new_folder() as name:
             folder.write(f"{name}/net.c", source.encode())
             _run(command, folder.through(name), folder.descriptor)
-            folder.keep(key, folder.read(f"{name}/net.so"), name)
+            folder.keep(key, _made(folder, f"{name}/net.so", path), name)
     except OSError as error:
         target = folder.path / f"{key}.so"
         raise NotBuiltError(f"{target} cannot be written: {error}"[:200]) from None
+
+
+def _made(folder: CacheFolder, name: str, path: str) -> bytes:
+    """The library that the compiler has made."""
+    with contextlib.suppress(OSError):  # no file, or a link
+        made = folder.read(name)
+        if made is not None:
+            return made
+    raise NotBuiltError(f"{path} made no library")
 
 
 # --- in the background ---------------------------------------------------------------------------

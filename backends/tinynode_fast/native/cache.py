@@ -130,21 +130,25 @@ class CacheFolder:
             with self.new_folder() as folder:
                 copy = f"{folder}/{key}.so"
                 self.write(copy, checked)
-                return ctypes.CDLL(self.through(copy))
+                return self._opened(copy, key)
         except OSError as error:
             raise NotBuiltError(f"{key}.so cannot be loaded: {error}"[:200]) from None
 
+    def _opened(self, copy: str, key: str) -> ctypes.CDLL:
+        """The library of a copy; a library that does not load is removed from the cache."""
+        try:
+            return ctypes.CDLL(self.through(copy))
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(f"{key}.so", dir_fd=self.descriptor)  # the next program compiles anew
+            raise
+
     def _checked(self, key: str) -> bytes | None:
         """The library in a file of the user alone whose seal fits; its use is noted."""
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a FIFO does not wait
-        descriptor = os.open(f"{key}.so", flags, dir_fd=self.descriptor)
-        with os.fdopen(descriptor, "rb") as file:
-            found = os.fstat(descriptor)
-            is_file = stat.S_ISREG(found.st_mode) and found.st_size <= CACHE_BYTES
-            if not is_file or not is_of_user(found):
-                return None
-            data = file.read()
-            os.utime(descriptor)  # used now
+        data = self.read(f"{key}.so", of_user_alone=True)
+        if data is None:
+            return None
+        os.utime(f"{key}.so", dir_fd=self.descriptor, follow_symlinks=False)  # used now
         library, seal = data[:-SEAL_BYTES], data[-SEAL_BYTES:]
         return library if seal == seal_of(key, library) else None
 
@@ -169,11 +173,25 @@ class CacheFolder:
                 file.flush()
                 os.fsync(file.fileno())
 
-    def read(self, name: str) -> bytes:
-        """The bytes of a file."""
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self.descriptor)
-        with os.fdopen(descriptor, "rb") as file:
-            return file.read()
+    def read(self, name: str, of_user_alone: bool = False) -> bytes | None:
+        """The bytes of a file; None for a folder, a pipe, or too many bytes.
+
+        With ``of_user_alone`` also for a file of another user, or with write access for others.
+
+        Raises:
+            OSError: there is no file, it cannot be read, or it is a link.
+        """
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a FIFO does not wait
+        descriptor = os.open(name, flags, dir_fd=self.descriptor)
+        try:
+            found = os.fstat(descriptor)
+            is_file = stat.S_ISREG(found.st_mode) and found.st_size <= CACHE_BYTES
+            if not is_file or (of_user_alone and not is_of_user(found)):
+                return None
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                return file.read()
+        finally:
+            os.close(descriptor)
 
     def keep(self, key: str, library: bytes, folder: str) -> None:
         """Write a library with its seal into a folder, then move it to its place at once."""
