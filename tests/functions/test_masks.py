@@ -37,7 +37,7 @@ OPERANDS: dict[str, Callable[[Any], Any]] = {
     "log_sigmoid": lambda x: F.log_sigmoid(F.sqrt(x - 1.0)),
     "silu": lambda x: F.silu(-1 / x),
     "gelu": lambda x: F.gelu(F.sqrt(x - 1.0)),
-    "tanh gelu": lambda x: F.gelu(F.sqrt(x - 1.0), approximate="tanh"),
+    "tanh gelu": lambda x: F.gelu(F.sqrt(x - 1.0), approximate=True),
     "erf": lambda x: F.erf(F.sqrt(x - 1.0)),
     "erfc": lambda x: F.erfc(F.sqrt(x - 1.0)),
     "a scale": lambda x: tn.asarray([[3.0]]) * F.log(x)[None] * tn.asarray(2.0),

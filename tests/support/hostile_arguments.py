@@ -98,6 +98,12 @@ class Attack(NamedTuple):
         bound.arguments.update({n: arguments[n] for n in signature.parameters if n in arguments})
         return self.call.function(*bound.args, **bound.kwargs)
 
+    @property
+    def is_flag(self) -> bool:
+        """True for an argument that is True or False: no other value of VALUES may pass."""
+        annotation = inspect.signature(self.call.function).parameters[self.argument].annotation
+        return str(annotation) in ("bool", "<class 'bool'>")
+
     def __str__(self) -> str:
         entry = "" if self.entry is None else f"[{self.entry}]"
         return f"{self.call.name}({self.argument}{entry}={self.value})"
@@ -227,7 +233,8 @@ def _child(first: int, every: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     for number in range(first, len(todo)):
         attack = todo[number]
-        _tell(number=number, attack=str(attack), argument=attack.argument, name=attack.call.name)
+        facts = {"argument": attack.argument, "name": attack.call.name, "value": attack.value}
+        _tell(number=number, attack=str(attack), is_flag=attack.is_flag, **facts)
         try:
             result = attack.run()
         except BaseException as error:

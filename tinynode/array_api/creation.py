@@ -11,7 +11,7 @@ from tinynode import functions
 from tinynode.array_api.base import NUMBERS, Home, NamespaceBase, plain_number
 from tinynode.configuration import config
 from tinynode.core.array_methods import ArrayMethods
-from tinynode.core.conversion import as_variable
+from tinynode.core.conversion import as_flag, as_variable
 from tinynode.core.messages import is_too_large
 from tinynode.core.nested import nested_items
 from tinynode.core.variable import Variable
@@ -65,14 +65,14 @@ class CreationFunctions(NamespaceBase):
 
     def _from_numbers(self, there: Home, obj: Any, dtype: Any, copy: bool | None) -> Variable:
         """A Variable from numbers, or from an object with the buffer protocol."""
-        if _created("asarray", numpy.asarray, obj).dtype.kind not in "biufc":
+        if _created("asarray", numpy.asarray, {"obj": obj}).dtype.kind not in "biufc":
             raise OperandError(
-                f"xp.asarray: cannot make an array of {describe(obj)}. Give an array, a number, "
-                "or a nested list of numbers."
+                f"xp.asarray: obj must hold bools or numbers of at most 64 bits, got "
+                f"{describe(obj)}. Give an array, a number, or a nested list of numbers."
             )
         where = there.library_device
-        number = plain_number(obj)
-        array = _created("asarray", there.xp.asarray, number, dtype=dtype, device=where, copy=copy)
+        given = {"obj": plain_number(obj)}
+        array = _created("asarray", there.xp.asarray, given, dtype=dtype, device=where, copy=copy)
         return there.new(array)
 
     def _joined(self, there: Home, items: Any, dtype: Any) -> Variable:
@@ -112,19 +112,22 @@ class CreationFunctions(NamespaceBase):
         """An array of a shape; the values are arbitrary."""
         there = self._at(device)
         where = there.library_device
-        return there.new(_created("empty", there.xp.empty, shape, dtype=dtype, device=where))
+        given = {"shape": shape}
+        return there.new(_created("empty", there.xp.empty, given, dtype=dtype, device=where))
 
     def ones(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Variable:
         """An array of ones."""
         there = self._at(device)
         where = there.library_device
-        return there.new(_created("ones", there.xp.ones, shape, dtype=dtype, device=where))
+        given = {"shape": shape}
+        return there.new(_created("ones", there.xp.ones, given, dtype=dtype, device=where))
 
     def zeros(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Variable:
         """An array of zeros."""
         there = self._at(device)
         where = there.library_device
-        return there.new(_created("zeros", there.xp.zeros, shape, dtype=dtype, device=where))
+        given = {"shape": shape}
+        return there.new(_created("zeros", there.xp.zeros, given, dtype=dtype, device=where))
 
     def full(
         self, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None
@@ -137,7 +140,8 @@ class CreationFunctions(NamespaceBase):
         if isinstance(fill_value, numpy.generic):
             fill_value = fill_value.item()
         where = there.library_device
-        array = _created("full", there.xp.full, shape, fill_value, dtype=dtype, device=where)
+        given = {"shape": shape, "fill_value": fill_value}
+        array = _created("full", there.xp.full, given, dtype=dtype, device=where)
         return there.new(array)
 
     def empty_like(self, x: Any, /, *, dtype: Any = None, device: Any = None) -> Variable:
@@ -181,7 +185,8 @@ class CreationFunctions(NamespaceBase):
         if stop is None:
             start, stop = 0, start
         where = there.library_device
-        array = _created("arange", there.xp.arange, start, stop, step, dtype=dtype, device=where)
+        given = {"start": start, "stop": stop, "step": step}
+        array = _created("arange", there.xp.arange, given, dtype=dtype, device=where)
         return there.new(array)
 
     def linspace(
@@ -200,14 +205,16 @@ class CreationFunctions(NamespaceBase):
         ``start`` and ``stop`` may be 0-d Variables; then y = start + t * (stop - start).
         """
         there, num = self._at(device), as_integer("xp.linspace", "num", num)
+        endpoint = as_flag("xp.linspace", "endpoint", endpoint)
         options = {"device": there.library_device, "endpoint": endpoint}
         if not isinstance(start, ArrayMethods) and not isinstance(stop, ArrayMethods):
-            ends = _number(start), _number(stop)
+            given = {"start": _number(start), "stop": _number(stop), "num": num}
             return there.new(
-                _created("linspace", there.xp.linspace, *ends, num, dtype=dtype, **options)
+                _created("linspace", there.xp.linspace, given, dtype=dtype, **options)
             )
         kind = as_variable(start if isinstance(start, ArrayMethods) else stop).dtype
-        line = _created("linspace", there.xp.linspace, 0.0, 1.0, num, dtype=kind, **options)
+        unit = {"start": 0.0, "stop": 1.0, "num": num}
+        line = _created("linspace", there.xp.linspace, unit, dtype=kind, **options)
         t = there.new(line)
         return self._cast("linspace", start * (1 - t) + stop * t, dtype)
 
@@ -224,7 +231,9 @@ class CreationFunctions(NamespaceBase):
         """Ones on the diagonal ``k``, zeros elsewhere: (n_rows, n_cols)."""
         there = self._at(device)
         where = there.library_device
-        array = _created("eye", there.xp.eye, n_rows, n_cols, k=k, dtype=dtype, device=where)
+        k = as_integer("xp.eye", "k", k)
+        given = {"n_rows": n_rows, "n_cols": n_cols}
+        array = _created("eye", there.xp.eye, given, k=k, dtype=dtype, device=where)
         return there.new(array)
 
     def meshgrid(self, *arrays: Any, indexing: str = "xy") -> tuple[Variable, ...]:
@@ -261,13 +270,15 @@ def _holds_arrays(items: Any) -> bool:
     return False
 
 
-def _created(function: str, make: Callable[..., Array], *given: Any, **options: Any) -> Array:
-    """The array of a creation function of the library; its errors name the function."""
+def _created(
+    function: str, make: Callable[..., Array], given: dict[str, Any], **options: Any
+) -> Array:
+    """The array of a creation function of the library; its errors name the arguments ``given``."""
     try:
-        return make(*given, **options)
+        return make(*given.values(), **options)
     except (MemoryError, OverflowError, TypeError, ValueError) as error:
-        texts = ", ".join(short_text(value) for value in given)
-        told = f"xp.{function}: cannot make an array with ({texts}): {error}."
+        texts = ", ".join(f"{name} {short_text(value)}" for name, value in given.items())
+        told = f"xp.{function}: cannot make an array with {texts}: {error}."
         if isinstance(error, MemoryError | OverflowError) or is_too_large(error):
             raise SizeError(told) from error
         if isinstance(error, TypeError):

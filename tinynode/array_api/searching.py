@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from tinynode import functions
 from tinynode.array_api.base import NamespaceBase
+from tinynode.core.conversion import as_flag
 from tinynode.core.variable import Variable
 
 
@@ -76,6 +77,7 @@ class Searching(NamespaceBase):
 
     def isin(self, x1: Any, x2: Any, /, *, invert: bool = False) -> Variable:
         """True where an element of x1 is among the elements of x2."""
+        invert = as_flag("isin", "invert", invert)
         x1, x2 = self._arrays("isin", x1, x2)
         if hasattr(self._xp, "isin"):
             return self._new(self._xp.isin(x1, x2, invert=invert))

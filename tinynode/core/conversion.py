@@ -40,6 +40,8 @@ def array_of_number(value: Any) -> Any:
 
     Python floats become ``config.dtype``; numbers of NumPy keep their dtype.
     """
+    if type(value) is int and not -(2**63) <= value < 2**64:
+        raise messages.number_too_large("Variable", "array", value)
     if isinstance(value, bool | int | float | numpy.generic):
         return asarray(value).raw
     return value
@@ -79,9 +81,23 @@ def decide_requires_grad(array: Array, requires_grad: bool | None) -> bool:
     can = array is None or is_differentiable(array)
     if requires_grad is None:
         return can
+    requires_grad = as_flag("Variable", "requires_grad", requires_grad)
     if requires_grad and not can:
         raise messages.cannot_require_grad(array)
     return requires_grad
+
+
+def as_flag(function: str, argument: str, value: Any) -> bool:
+    """An option that is True or False; 1 and 0 stand for these, other values are refused.
+
+    Raises:
+        OperandError: the value is something else.
+    """
+    if value is True or value is False:
+        return value
+    if isinstance(value, int | numpy.bool_ | numpy.integer) and value in (0, 1):
+        return bool(value)
+    raise OperandError(f"{function}: {argument} must be True or False, got {describe(value)}.")
 
 
 def is_operand(value: object) -> bool:
@@ -160,6 +176,8 @@ def asarray(
     Raises:
         ValueError: ``copy=False`` and a copy is needed.
     """
+    if copy is not None:
+        copy = as_flag("asarray", "copy", copy)
     if name is not None:
         made = asarray(obj, dtype, device, copy, requires_grad)
         made = tinynode.functions.identity(made) if made is obj else made
@@ -247,7 +265,9 @@ def _host_array(obj: Any, dtype: Any) -> Any:
             "an array of each."
         ) from error
     if host.dtype.kind not in "biufc":  # text, objects
-        raise OperandError(f"asarray: cannot make an array of {describe(obj)}.")
+        raise OperandError(
+            f"asarray: obj must hold bools or numbers of at most 64 bits, got {describe(obj)}."
+        )
     if dtype is None and host.dtype == numpy.float64 and not isinstance(obj, numpy.generic):
         host = host.astype(config.dtype)
     return host

@@ -7,6 +7,7 @@ in this module. Each function returns an error or a text. The caller decides, an
 
 from __future__ import annotations
 
+import inspect
 import traceback
 from collections.abc import Sequence
 from typing import Any
@@ -27,6 +28,7 @@ from tinynode.errors import (
     describe,
     dtype_name,
     printable,
+    short_text,
     snake_case,
 )
 
@@ -219,11 +221,29 @@ def is_too_large(error: Exception) -> bool:
 
 def forward_too_large(function: Any, arrays: Any, error: Exception) -> SizeError:
     """The error for a forward whose result does not fit into the memory."""
-    given = ", ".join(describe(array) for array in arrays)
+    names = inspect.signature(type(function)).parameters
+    attributes = [
+        f"{name} {short_text(getattr(function, name))}"
+        for name in names
+        if hasattr(function, name)
+    ]
+    given = ", ".join([*map(describe, arrays), *attributes])
     return SizeError(
         f"{snake_case(function.label)}: the result is too large for the memory, or a number for "
         f"its dtype: {error}. Got {given or 'no inputs'}. Make the sizes smaller, or compute in "
         "parts."
+    )
+
+
+def call_too_large(function: str, error: Exception, **arguments: Any) -> SizeError:
+    """The error for a call whose result does not fit into the memory.
+
+    The error of a function inside names neither the function that was called nor its arguments.
+    """
+    given = ", ".join(f"{name} {short_text(value)}" for name, value in arguments.items())
+    return SizeError(
+        f"{function}: the result is too large for the memory: {error.__cause__ or error}. Got "
+        f"{given}. Make the sizes smaller, or compute in parts."
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Never
 
+from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
@@ -620,6 +621,7 @@ def gelu(x: Any, approximate: bool = False) -> Variable:
     Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
     """
     x = as_floating("gelu", "x", x)
+    approximate = as_flag("gelu", "approximate", approximate)
     return (TanhGELU() if approximate else GELU()).apply((x,))[0]
 
 

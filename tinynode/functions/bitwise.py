@@ -53,7 +53,7 @@ def _pair(function: str, x1: Any, x2: Any, kinds: tuple[int, ...], expected: str
     kind = kind_of(x.filled_array())
     if kind not in kinds or kind_of(y.filled_array()) != kind:
         raise OperandError(
-            f"{function}: expected {expected}, got {dtype_name(x.dtype)} and "
+            f"{function}: x1 and x2 must be {expected}, got {dtype_name(x.dtype)} and "
             f"{dtype_name(y.dtype)}. {_CURE}"
         )
     return x, y

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from typing import Any, Never
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
+from tinynode.core.messages import call_too_large
 from tinynode.core.variable import Variable
 from tinynode.devices import (
     Array,
@@ -33,7 +34,7 @@ from tinynode.devices import (
     put_sum,
     widened_array,
 )
-from tinynode.errors import OperandError, describe, unknown_keywords
+from tinynode.errors import OperandError, SizeError, describe, unknown_keywords
 from tinynode.functions.attributes import Count, Counts, Lengths
 from tinynode.functions.image_windows import IntPair, Windows, integer, make_windows, pair
 from tinynode.functions.manipulation import pad
@@ -356,7 +357,7 @@ def conv2d(
         x, padding = _padded_by_name(x, w, stride, padding, dilation)
     windows = make_windows("conv2d", w.shape[2:], stride, padding, dilation, x.shape)
     check_operands("conv2d", x, w, groups)
-    return _convolve("conv2d", x, w, b, windows, groups)
+    return convolved("conv2d", x, w, b, windows, groups)
 
 
 def _padded_by_name(
@@ -380,12 +381,16 @@ def _padded_by_name(
     return x, (totals[0] // 2, totals[1] // 2)
 
 
-def _convolve(
+def convolved(
     function: str, x: Variable, w: Variable, b: Any, windows: Windows, groups: Count
 ) -> Variable:
-    """The images (n, out, oh, ow) of conv2d."""
+    """The images (n, out, oh, ow) of ``conv2d``, checked; errors name ``function``."""
     counts = windows.counts((x.shape[2], x.shape[3]))
-    return add_bias(function, Conv2d(windows, groups, counts).apply((x, w))[0], b)
+    try:
+        images = Conv2d(windows, groups, counts).apply((x, w))[0]
+    except SizeError as error:
+        raise call_too_large(function, error, **windows._asdict()) from error
+    return add_bias(function, images, b)
 
 
 def check_operands(function: str, x: Variable, w: Variable, groups: int) -> None:
@@ -463,7 +468,7 @@ def conv1d(
     windows = _windows_on_signals(x, w, stride, padding, dilation)
     image = reshape(x, (*x.shape[:2], 1, x.shape[2]))
     kernel = reshape(w, (*w.shape[:2], 1, w.shape[2]))
-    y = _convolve("conv1d", image, kernel, b, windows, groups)
+    y = convolved("conv1d", image, kernel, b, windows, groups)
     return reshape(y, (*y.shape[:2], y.shape[3]))
 
 
@@ -540,8 +545,25 @@ def conv_transpose2d(
         )
     if output_size is not None:
         extra = _extra_for(output_size, windows, extra, (x.shape[2], x.shape[3]))
-    image = _transposed_image(windows, extra, (x.shape[2], x.shape[3]))
-    return add_bias("conv_transpose2d", Conv2dGradX(windows, groups, image).apply((x, w))[0], b)
+    return transposed("conv_transpose2d", x, w, b, windows, extra, groups)
+
+
+def transposed(
+    function: str,
+    x: Variable,
+    w: Variable,
+    b: Any,
+    windows: Windows,
+    extra: tuple[int, int],
+    groups: Count,
+) -> Variable:
+    """The images of ``conv_transpose2d``, checked; errors name ``function``."""
+    image = _transposed_image(function, windows, extra, (x.shape[2], x.shape[3]))
+    try:
+        images = Conv2dGradX(windows, groups, image).apply((x, w))[0]
+    except SizeError as error:
+        raise call_too_large(function, error, **windows._asdict()) from error
+    return add_bias(function, images, b)
 
 
 def _extra_for(
@@ -572,17 +594,15 @@ def _transposed_lengths(
 
 
 def _transposed_image(
-    windows: Windows, extra: tuple[int, int], image: tuple[int, int]
+    function: str, windows: Windows, extra: tuple[int, int], image: tuple[int, int]
 ) -> tuple[int, int]:
     lengths = _transposed_lengths(windows, extra, image)
     for e, s, d in zip(extra, windows.stride, windows.dilation, strict=True):
         if e >= s and e >= d:
             raise ValueError(
-                f"conv_transpose2d: output_padding {extra} must be below the stride "
+                f"{function}: output_padding {extra} must be below the stride "
                 f"{windows.stride} or the dilation {windows.dilation}."
             )
     if min(lengths) < 1:
-        raise ValueError(
-            f"conv_transpose2d: the output would have size {lengths}: give less padding."
-        )
+        raise ValueError(f"{function}: the output would have size {lengths}: give less padding.")
     return lengths

@@ -18,8 +18,8 @@ from tinynode.functions.activation import (
     log_softmax_gradient,
 )
 from tinynode.functions.arithmetic import BroadcastingNode
-from tinynode.functions.attributes import Fraction, Length, Reduction
-from tinynode.functions.comparison import not_equal
+from tinynode.functions.attributes import INT64, Fraction, Length, Reduction
+from tinynode.functions.comparison import equal, not_equal
 from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.exponential import Exp, sigmoid
 from tinynode.functions.loss import (
@@ -470,7 +470,8 @@ def sigmoid_cross_entropy(
             targets = astype(targets, x.dtype)  # bool
         return reduce(_binary_losses(x, targets, pos_weight), reduction)
     (labels,) = BinaryLabels(ignore_label).apply((signed_labels(labels),))
-    valid = not_equal(labels, ignore_label)
+    is_used = INT64.takes(ignore_label)  # else no label is equal
+    valid = not_equal(labels, ignore_label) if is_used else equal(labels, labels)
     losses = _binary_losses(x, astype(labels, x.dtype), pos_weight)
     return reduce_counted(where(valid, losses, 0), labels, reduction, ignore_label)
 

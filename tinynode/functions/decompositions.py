@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from tinynode.core.array_arguments import constant_beside, raw_of
+from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, is_float16, namespace_of
@@ -232,6 +233,7 @@ def svd(x: Any, *, full_matrices: bool = True) -> SvdResult:
         ValueError: ``full_matrices=True`` for matrices without a square shape.
     """
     x = as_matrices("svd", "x", x)
+    full_matrices = as_flag("svd", "full_matrices", full_matrices)
     if full_matrices and x.ndim >= 2 and x.shape[-1] != x.shape[-2]:
         raise ValueError(
             f"svd: the full matrices of x (shape {x.shape}) have no gradient, since their last "

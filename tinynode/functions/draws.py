@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Never, overload
 import numpy
 
 from tinynode.configuration import config
+from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, Arrays, Device
@@ -208,8 +209,9 @@ def dropout(
     """
     if unknown:
         raise unknown_keywords("dropout", unknown)
+    return_mask = as_flag("dropout", "return_mask", return_mask)
     source = as_floating("dropout", "x", x, first_variable(mask))
-    if not 0.0 <= ratio < 1.0:
+    if not 0.0 <= as_number("dropout", "ratio", ratio) < 1.0:
         raise ValueError(f"dropout: ratio must lie in 0 to below 1, got {ratio}.")
     drops = config.train and (mask is not None or ratio > 0.0)
     if not drops:
@@ -291,6 +293,7 @@ def gumbel_softmax(
         ValueError: the axis does not exist or is empty, or the temperature is not positive.
     """
     x = as_floating("gumbel_softmax", "x", x)
+    hard = as_flag("gumbel_softmax", "hard", hard)
     axis = normalize_axis("gumbel_softmax", axis, x.ndim)
     require_elements("gumbel_softmax", x, (axis,))
     if not as_number("gumbel_softmax", "temperature", temperature) > 0:

@@ -154,7 +154,7 @@ def make_windows(
     counts = windows.counts((shape[2], shape[3]))
     if counts[0] < 1 or counts[1] < 1:
         raise ValueError(
-            f"{function}: windows of size {windows.size} with dilation {windows.dilation} do not "
-            f"fit on images of {shape[2:]} with padding {windows.padding}."
+            f"{function}: windows of kernel_size {windows.size} with dilation {windows.dilation} "
+            f"do not fit on images of {shape[2:]} with padding {windows.padding}."
         )
     return windows

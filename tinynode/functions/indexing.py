@@ -151,7 +151,7 @@ def _is_array(item: Any) -> bool:
 def _index_array(function: str, item: Any, x: Variable) -> Variable:
     """An integer or bool array as a Variable on x's device."""
     if isinstance(item, list):
-        return index_list(function, item, x)
+        return index_list(function, "index", item, x)
     variable = as_operand(function, "index", item, x)
     if variable.device is not x.device and not hidden_axes.stack:
         raise DeviceMixError(
@@ -165,13 +165,13 @@ def _index_array(function: str, item: Any, x: Variable) -> Variable:
     return variable
 
 
-def index_list(function: str, values: Any, x: Variable) -> Variable:
+def index_list(function: str, argument: str, values: Any, x: Variable) -> Variable:
     """A list of integers or bools as a Variable on x's device.
 
     Raises:
         OperandError: another entry, or lists of different length.
     """
-    check_nested(function, "index", values)
+    check_nested(function, argument, values)
     try:
         host = numpy.asarray(values)
     except ValueError:
@@ -180,8 +180,8 @@ def index_list(function: str, values: Any, x: Variable) -> Variable:
         host = host.astype(numpy.int64)
     if host.dtype.kind not in "iub":
         raise OperandError(
-            f"{function}: an index list must hold integers or bools, and lists in it be equally "
-            f"long, got {describe(values)}."
+            f"{function}: a list as {argument} must hold integers or bools, and lists in it be "
+            f"equally long, got {describe(values)}."
         )
     return wrap_array(x.device.from_host(host), x.device, False)
 
@@ -447,7 +447,7 @@ def require_integers(function: str, indices: Any, x: Variable, axis: int) -> Var
         IndexError: an index is out of bounds.
     """
     if isinstance(indices, list | tuple | int):
-        variable = index_list(function, indices, x)
+        variable = index_list(function, "indices", indices, x)
     else:
         variable = as_operand(function, "indices", indices, x)
     if not is_integer(variable.raw):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Never
 import numpy
 
 from tinynode.core.array_arguments import constant_beside, raw_of
+from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, any_true, namespace_of, without_hidden_axes
@@ -44,7 +45,6 @@ from tinynode.functions.exponential import pow
 from tinynode.functions.indexing import get_item, take
 from tinynode.functions.manipulation import concat
 from tinynode.functions.operands import (
-    as_flag,
     as_floating,
     as_integer,
     as_number,
@@ -316,6 +316,7 @@ def cholesky(x: Any, *, upper: bool = False) -> Variable:
         InvalidType: x is not a stack of square floating matrices.
         ValueError: a matrix is not positive definite (the array library's LinAlgError).
     """
+    upper = as_flag("cholesky", "upper", upper)
     lower = Cholesky().apply((as_matrices("cholesky", "x", x),))[0]
     return matrix_transpose(lower) if upper else lower
 
@@ -619,6 +620,7 @@ def matrix_norm(x: Any, *, keepdims: bool = False, ord: float | str = "fro") -> 
     """
     x = as_floating("matrix_norm", "x", x)
     _require_matrix("matrix_norm", x)
+    keepdims = as_flag("matrix_norm", "keepdims", keepdims)
     if ord == "fro":
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord == "nuc":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Never
 
+from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, any_true, is_known_true, namespace_of
@@ -195,7 +196,7 @@ def signed_labels(labels: Variable) -> Variable:
 def as_labels(function: str, labels: Any, x: Variable) -> Variable:
     """Labels beside scores x, as a Variable; a list of integers becomes an array on x's device."""
     if isinstance(labels, list | tuple):
-        return index_list(function, labels, x)
+        return index_list(function, "labels", labels, x)
     return as_operand(function, "labels", labels, x)
 
 
@@ -440,6 +441,7 @@ def normalize(
         raise unknown_keywords("normalize", unknown)
     x = as_floating("normalize", "x", x)
     axis = normalize_axis("normalize", axis, x.ndim)
+    as_number("normalize", "ord", ord)
     wide = widened(x)
     norm = vector_norm(wide, axis=axis, keepdims=True, ord=ord)
     return narrowed(wide / maximum(norm, as_number("normalize", "eps", eps)), x)
@@ -504,6 +506,7 @@ def triplet_margin(
     positive = as_floating(name, "positive", positive, beside)
     negative = as_floating(name, "negative", negative, beside)
     check_reduction(name, reduction)
+    as_number(name, "ord", ord)
     require_equal_shapes(name, anchor, "positive", positive)
     require_equal_shapes(name, anchor, "negative", negative)
     near = vector_norm(anchor - positive + 1e-6, axis=-1, ord=ord)
@@ -583,6 +586,7 @@ def gaussian_nll(
     y = as_floating("gaussian_nll", "y", y, beside)
     variance = as_floating("gaussian_nll", "variance", variance, beside)
     check_reduction("gaussian_nll", reduction)
+    full = as_flag("gaussian_nll", "full", full)
     if mean.shape != y.shape:
         raise ValueError(
             f"gaussian_nll: mean has shape {mean.shape}, y has {y.shape}: they must be equal."

@@ -10,6 +10,7 @@ import numpy
 
 from tinynode.core.conversion import as_host
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
+from tinynode.core.messages import call_too_large
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, Arrays, is_array, is_floating, namespace_of, put
 from tinynode.errors import OperandError, SizeError, describe, short_text, unknown_keywords
@@ -164,13 +165,15 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> tu
                 f"{sections} for an axis of length {length}."
             )
         if sections < 1 or length % sections:
-            raise ValueError(f"split: length {length} does not divide into {sections} sections.")
+            raise ValueError(
+                f"split: indices_or_sections={sections} does not divide the length {length}."
+            )
         step = length // sections
         indices = tuple(range(step, length, step)) if step else (0,) * (sections - 1)
     else:
         indices = as_shape("split", "indices_or_sections", indices_or_sections)
     if list(indices) != sorted(indices) or any(not 0 <= i <= length for i in indices):
-        raise ValueError(f"split: positions {indices} must rise, within 0 and {length}.")
+        raise ValueError(f"split: indices_or_sections {indices} must rise, within 0 and {length}.")
     return Split(indices, axis).apply((x,))
 
 
@@ -345,7 +348,10 @@ def tile(x: Any, repetitions: int | Sequence[int]) -> Variable:
     pairs = [m for pair in zip((1,) * ndim, shape, strict=True) for m in pair]
     wide = [m for pair in zip(times, shape, strict=True) for m in pair]
     result = tuple(n * m for n, m in zip(times, shape, strict=True))
-    return reshape(broadcast_to(reshape(x, pairs), wide), result)
+    try:
+        return reshape(broadcast_to(reshape(x, pairs), wide), result)
+    except SizeError as error:
+        raise call_too_large("tile", error, repetitions=repetitions) from error
 
 
 def repeat(x: Any, repeats: Any, *, axis: int | None = None) -> Variable:
@@ -370,8 +376,11 @@ def repeat(x: Any, repeats: Any, *, axis: int | None = None) -> Variable:
     if repeats < 0:
         raise ValueError(f"repeat: repeats must not be negative, got {repeats}.")
     before, after = x.shape[: axis + 1], x.shape[axis + 1 :]
-    wide = broadcast_to(reshape(x, (*before, 1, *after)), (*before, repeats, *after))
-    return reshape(wide, (*before[:-1], before[-1] * repeats, *after))
+    try:
+        wide = broadcast_to(reshape(x, (*before, 1, *after)), (*before, repeats, *after))
+        return reshape(wide, (*before[:-1], before[-1] * repeats, *after))
+    except SizeError as error:
+        raise call_too_large("repeat", error, repeats=repeats) from error
 
 
 def _places(repeats: Any, length: int) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Never
 
+from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, any_true, is_float16, is_integer, namespace_of
@@ -168,7 +169,7 @@ def embedding(indices: Any, w: Any, padding_index: int | None = None) -> Variabl
     if w.ndim != 2:
         raise ValueError(f"embedding: w must be (rows, size), its shape is {w.shape}.")
     if isinstance(indices, list | tuple | int):
-        indices = index_list("embedding", indices, w)
+        indices = index_list("embedding", "indices", indices, w)
     rows = as_operand("embedding", "indices", indices, w)
     if not is_integer(rows.raw):
         raise OperandError(f"embedding: indices must be integers, got {describe(indices)}.")
@@ -236,6 +237,7 @@ def scaled_dot_product_attention(
     if unknown:
         raise unknown_keywords("scaled_dot_product_attention", unknown)
     query, key, value = _check_attention(query, key, value, mask)
+    causal = as_flag("scaled_dot_product_attention", "causal", causal)
     return matmul(attention_weights(query, key, mask, causal), value)
 
 

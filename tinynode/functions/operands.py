@@ -241,17 +241,6 @@ def checked_range(function: str, argument: str, number: int) -> int:
     raise messages.number_too_large(function, argument, number)
 
 
-def as_flag(function: str, argument: str, value: Any) -> bool:
-    """A setting of a function that is True or False; 1 and 0 stand for these.
-
-    Raises:
-        OperandError: the value is something else.
-    """
-    if isinstance(value, int | numpy.bool_ | numpy.integer) and value in (0, 1):
-        return bool(value)
-    raise OperandError(f"{function}: {argument} must be True or False, got {describe(value)}.")
-
-
 def is_index(value: Any) -> bool:
     """True for integers, and for integer arrays without axes; bools are no index."""
     try:
@@ -330,21 +319,25 @@ def as_shape(function: str, argument: str, shape: int | Sequence[int]) -> Shape:
         ) from None
 
 
-def normalize_axis(function: str, axis: int, ndim: int) -> int:
-    """An axis counted from the front.
+def normalize_axis(function: str, axis: int, ndim: int, argument: str = "axis") -> int:
+    """An axis counted from the front; ``argument`` is the name for messages.
 
     Raises:
         ValueError: there is no such axis.
     """
     if not is_index(axis):
-        raise OperandError(f"{function}: axis must be an integer, got {describe(axis)}.")
-    axis = checked_range(function, "axis", operator.index(axis))
+        raise OperandError(f"{function}: {argument} must be an integer, got {describe(axis)}.")
+    axis = checked_range(function, argument, operator.index(axis))
     if not -ndim <= axis < ndim:
-        raise ValueError(f"{function}: axis {axis} does not exist in an array of {ndim} axes.")
+        raise ValueError(
+            f"{function}: {argument} {axis} does not exist in an array of {ndim} axes."
+        )
     return axis + ndim if axis < 0 else axis
 
 
-def normalize_axes(function: str, axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+def normalize_axes(
+    function: str, axis: int | Sequence[int] | None, ndim: int, argument: str = "axis"
+) -> tuple[int, ...]:
     """An axis, several or (None) all, counted from the front.
 
     Raises:
@@ -354,12 +347,13 @@ def normalize_axes(function: str, axis: int | Sequence[int] | None, ndim: int) -
         return tuple(range(ndim))
     if not isinstance(axis, tuple | list) and not is_index(axis):
         raise OperandError(
-            f"{function}: axis must be an integer or a tuple of integers, got {describe(axis)}."
+            f"{function}: {argument} must be an integer or a tuple of integers, got "
+            f"{describe(axis)}."
         )
     given = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
-    axes = tuple(normalize_axis(function, one, ndim) for one in given)
+    axes = tuple(normalize_axis(function, one, ndim, argument) for one in given)
     if len(set(axes)) != len(axes):
-        raise ValueError(f"{function}: axis {short_text(axis)} names an axis twice.")
+        raise ValueError(f"{function}: {argument} {short_text(axis)} names an axis twice.")
     return axes
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, Never, overload
 
 import numpy
 
+from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import (
@@ -276,7 +277,10 @@ def max_pool2d(
     """
     x = as_floating("max_pool2d", "x", x)
     windows = pooling_windows("max_pool2d", x, kernel_size, stride, padding, dilation)
-    padded = _padded_at_the_end(x, windows, -math.inf) if ceil_mode else x
+    padded = x
+    if as_flag("max_pool2d", "ceil_mode", ceil_mode):
+        padded = _padded_at_the_end(x, windows, -math.inf)
+    return_indices = as_flag("max_pool2d", "return_indices", return_indices)
     y, winners = MaxPool2d(windows).apply((padded,))
     if not return_indices:
         return y
@@ -297,8 +301,8 @@ def pooling_windows(
     windows = make_windows(function, kernel_size, step, padding, dilation, x.shape)
     if any(2 * p > k for p, k in zip(windows.padding, windows.size, strict=True)):
         raise ValueError(
-            f"{function}: padding {windows.padding} must be at most half of the kernel "
-            f"{windows.size}: a window must not lie in the border alone."
+            f"{function}: padding {windows.padding} must be at most half of the "
+            f"kernel_size {windows.size}: a window must not lie in the border alone."
         )
     return windows
 
@@ -386,7 +390,7 @@ def _put_into_image(x: Variable, places: Variable, height: int, width: int) -> V
     except IndexError as error:
         raise IndexError(
             f"max_unpool2d: an index does not lie in the image of ({height}, {width}). Give the "
-            "output_size of the image that was pooled."
+            "output_size of the image that was pooled, and the kernel_size, stride and padding."
         ) from error
     return reshape(y, (n, channels, height, width))
 
@@ -476,7 +480,10 @@ def avg_pool2d(
         raise unknown_keywords("avg_pool2d", unknown)
     x = as_floating("avg_pool2d", "x", x)
     windows = pooling_windows("avg_pool2d", x, kernel_size, stride, padding)
-    padded = _padded_at_the_end(x, windows, 0.0) if ceil_mode else x
+    padded = x
+    if as_flag("avg_pool2d", "ceil_mode", ceil_mode):
+        padded = _padded_at_the_end(x, windows, 0.0)
+    count_include_pad = as_flag("avg_pool2d", "count_include_pad", count_include_pad)
     y = AvgPool2d(windows).apply((padded,))[0]
     if count_include_pad and padded is x:
         return y

@@ -47,7 +47,7 @@ def step_mask(layer: str, lengths: Any, x: Variable, steps: int, batch: int) -> 
         ValueError: there is not one length for each sequence, or a length is out of range.
     """
     if isinstance(lengths, list | tuple):
-        lengths = index_list(layer, lengths, x)
+        lengths = index_list(layer, "lengths", lengths, x)
     given = as_operand(layer, "lengths", lengths, x)
     if not is_integer(given.raw):
         raise OperandError(f"{layer}: lengths must be integers, got {describe(lengths)}.")

@@ -11,6 +11,7 @@ from typing import Any, Never
 
 import numpy
 
+from tinynode.core.conversion import as_flag
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.errors import OperandError, short_text, unknown_keywords
 from tinynode.functions.arithmetic import floor, multiply, round
@@ -212,6 +213,7 @@ def interpolate(
     if unknown:
         raise unknown_keywords("interpolate", unknown)
     x = as_floating("interpolate", "x", x)
+    align_corners = as_flag("interpolate", "align_corners", align_corners)
     if not 3 <= x.ndim <= 5 or 0 in x.shape[2:]:
         raise OperandError(
             "interpolate: x must be (n, channels, ...) with one to three axes of places, none "
@@ -314,6 +316,7 @@ def grid_sample(
     as_floating("grid_sample", "x", x)
     as_floating("grid_sample", "grid", grid)
     require_four_axes("grid_sample", "x", x)
+    align_corners = as_flag("grid_sample", "align_corners", align_corners)
     if grid.ndim != 4 or grid.shape[0] != x.shape[0] or grid.shape[3] != 2 or 0 in x.shape[2:]:
         raise ValueError(
             f"grid_sample: grid must be (n, oh, ow, 2) beside images (n, channels, height, width) "

@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple, Never
 
 from tinynode.configuration import config
-from tinynode.core.conversion import asarray
+from tinynode.core.conversion import as_flag, asarray
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, any_true, is_integer, namespace_of
@@ -111,7 +111,7 @@ def topk(x: Any, k: int, *, axis: int = -1, largest: bool = True) -> TopKResult:
             f"topk: k must lie in 0 to {x.shape[axis]}, the length of axis {axis} of x (shape "
             f"{x.shape}), got {k}."
         )
-    order = ArgSort(axis, bool(largest)).apply((x,))[0]
+    order = ArgSort(axis, as_flag("topk", "largest", largest)).apply((x,))[0]
     indices = order[(*(slice(None) for _ in range(axis)), slice(0, k))]
     return TopKResult(TakeAlongAxis(axis).apply((x, indices))[0], indices)
 

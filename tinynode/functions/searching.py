@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any, Never
 
 from tinynode.configuration import config
+from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, Arrays, namespace_of
@@ -15,7 +16,6 @@ from tinynode.functions.attributes import Axis
 from tinynode.functions.indexing import TakeAlongAxis
 from tinynode.functions.masking import mark_masked
 from tinynode.functions.operands import (
-    as_flag,
     as_integer,
     as_operand,
     as_operands,
@@ -252,6 +252,8 @@ def argsort(
     if unknown:
         raise unknown_keywords("argsort", unknown)
     x = as_operand("argsort", "x", x)
+    descending = as_flag("argsort", "descending", descending)
+    as_flag("argsort", "stable", stable)
     return ArgSort(normalize_axis("argsort", axis, x.ndim), descending).apply((x,))[0]
 
 
@@ -269,6 +271,8 @@ def sort(
     if unknown:
         raise unknown_keywords("sort", unknown)
     x = as_operand("sort", "x", x)
+    descending = as_flag("sort", "descending", descending)
+    as_flag("sort", "stable", stable)
     axis = normalize_axis("sort", axis, x.ndim)
     order = ArgSort(axis, descending).apply((x,))[0]
     return TakeAlongAxis(axis).apply((x, order))[0]

@@ -142,8 +142,8 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
         ValueError: an axis does not exist, is named twice, or the numbers of axes differ.
     """
     x = as_operand("moveaxis", "x", x)
-    sources = normalize_axes("moveaxis", source, x.ndim)
-    places = normalize_axes("moveaxis", destination, x.ndim)
+    sources = normalize_axes("moveaxis", source, x.ndim, "source")
+    places = normalize_axes("moveaxis", destination, x.ndim, "destination")
     if len(sources) != len(places):
         raise ValueError(f"moveaxis: {len(sources)} axes cannot go to {len(places)} places.")
     order = [axis for axis in range(x.ndim) if axis not in sources]

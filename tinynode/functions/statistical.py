@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Never
 
+from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import (
@@ -26,7 +27,6 @@ from tinynode.functions.exponential import exp, sqrt
 from tinynode.functions.indexing import get_item
 from tinynode.functions.manipulation import concat, flip
 from tinynode.functions.operands import (
-    as_flag,
     as_floating,
     as_integer,
     as_number,
@@ -511,6 +511,7 @@ def cumulative_sum(
         raise unknown_keywords("cumulative_sum", unknown)
     x = as_operand("cumulative_sum", "x", x)
     axis = _running_axis("cumulative_sum", x, axis)
+    include_initial = as_flag("cumulative_sum", "include_initial", include_initial)
     y = CumulativeSum(axis).apply((x,))[0]
     return concat([_first(y, axis, 0), y], axis=axis) if include_initial else y
 
@@ -567,6 +568,7 @@ def cumulative_prod(
         raise unknown_keywords("cumulative_prod", unknown)
     x = as_operand("cumulative_prod", "x", x)
     axis = _running_axis("cumulative_prod", x, axis)
+    include_initial = as_flag("cumulative_prod", "include_initial", include_initial)
     y = CumulativeProd(axis).apply((x,))[0]
     return concat([_first(y, axis, 1), y], axis=axis) if include_initial else y
 

@@ -10,17 +10,18 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from tinynode.core.messages import call_too_large
 from tinynode.core.variable import Variable
-from tinynode.errors import OperandError, short_text
+from tinynode.errors import OperandError, SizeError, short_text
 from tinynode.functions.convolution import (
     add_bias,
     check_dtypes,
     check_groups,
     check_operands,
-    conv2d,
-    conv_transpose2d,
+    convolved,
+    transposed,
 )
-from tinynode.functions.image_windows import integer
+from tinynode.functions.image_windows import Windows, integer, windows_of
 from tinynode.functions.indexing import AddAt, index_list, take
 from tinynode.functions.manipulation import pad
 from tinynode.functions.operands import as_operands, checked_range
@@ -108,16 +109,19 @@ def conv3d(
             f"of {x.shape[2:]} with padding {border}."
         )
     (n, c, _, height, width), (out, part, size) = x.shape, w.shape[:3]
-    if border[0]:
-        x = pad(x, ((0, 0), (0, 0), (border[0], border[0]), (0, 0), (0, 0)))
+    try:
+        if border[0]:
+            x = pad(x, ((0, 0), (0, 0), (border[0], border[0]), (0, 0), (0, 0)))
+    except SizeError as error:
+        raise call_too_large("conv3d", error, padding=padding) from error
     depths = [t * step[0] + k * spread[0] for t in range(counts[0]) for k in range(size)]
     windows = reshape(take(x, depths, axis=2), (n, c, counts[0], size, height, width))
     images = reshape(
         permute_dims(windows, (0, 2, 1, 3, 4, 5)), (n * counts[0], c * size, height, width)
     )
     kernels = reshape(w, (out, part * size, *w.shape[3:]))
-    y = conv2d(images, kernels, None, step[1:], border[1:], spread[1:], groups)
-    y = add_bias("conv3d", y, b)
+    flat = windows_of("conv3d", w.shape[3:], step[1:], border[1:], spread[1:])
+    y = convolved("conv3d", images, kernels, b, flat, groups)
     return permute_dims(reshape(y, (n, counts[0], *y.shape[1:])), (0, 2, 1, 3, 4))
 
 
@@ -159,17 +163,16 @@ def conv_transpose1d(
             f"{x.shape} and {w.shape}."
         )
     _check_transposed(name, x, w, groups)
-    y = conv_transpose2d(
-        reshape(x, (*x.shape[:2], 1, x.shape[2])),
-        reshape(w, (*w.shape[:2], 1, w.shape[2])),
-        None,
+    windows = Windows(
+        (1, integer(name, "kernel_size", w.shape[2], 1)),
         (1, integer(name, "stride", stride, 1)),
         (0, integer(name, "padding", padding, 0)),
-        (0, integer(name, "output_padding", output_padding, 0)),
         (1, integer(name, "dilation", dilation, 1)),
-        groups,
     )
-    y = add_bias(name, y, b)
+    extra = (0, integer(name, "output_padding", output_padding, 0))
+    image = reshape(x, (*x.shape[:2], 1, x.shape[2]))
+    kernel = reshape(w, (*w.shape[:2], 1, w.shape[2]))
+    y = transposed(name, image, kernel, b, windows, extra, groups)
     return reshape(y, (*y.shape[:2], y.shape[3]))
 
 
@@ -228,19 +231,31 @@ def conv_transpose3d(
     length = reach - 2 * border[0] + extra[0]
     if length < 1 or (extra[0] >= step[0] and extra[0] >= spread[0]):
         raise ValueError(
-            f"{name}: the output's depth would be {length}, with output_padding {extra}; it must "
-            f"be 1 at least, and output_padding below the stride {step} or the dilation {spread}."
+            f"{name}: the output's depth would be {length}, with padding {border} and "
+            f"output_padding {extra}; it must be 1 at least, and output_padding below the stride "
+            f"{step} or the dilation {spread}."
         )
     images = reshape(permute_dims(x, (0, 2, 1, 3, 4)), (n * depth, c, height, width))
     kernels = reshape(w, (c, parts * size, *w.shape[3:]))
-    y = conv_transpose2d(
-        images, kernels, None, step[1:], border[1:], extra[1:], spread[1:], groups
-    )
+    windows = windows_of(name, w.shape[3:], step[1:], border[1:], spread[1:])
+    y = transposed(name, images, kernels, None, windows, extra[1:], groups)
     out, image = parts * groups, y.shape[2:]
     slabs = permute_dims(reshape(y, (n, depth, out, size, *image)), (1, 3, 0, 2, 4, 5))
+    slabs = reshape(slabs, (depth * size, n, out, *image))
     depths = [t * step[0] + k * spread[0] for t in range(depth) for k in range(size)]
-    parts_of_depths = (reshape(slabs, (depth * size, n, out, *image)), index_list(name, depths, x))
-    added = AddAt(max(reach, border[0] + length)).apply(parts_of_depths)[0]
+    added = _added_slabs(slabs, depths, max(reach, border[0] + length), step, border, spread)
     volume = added[border[0] : border[0] + length]
     flat = add_bias(name, reshape(volume, (length * n, out, *image)), b)
     return permute_dims(reshape(flat, (length, n, out, *image)), (1, 2, 0, 3, 4))
+
+
+def _added_slabs(
+    slabs: Variable, depths: list[int], length: int, stride: Any, padding: Any, dilation: Any
+) -> Variable:
+    """The slabs of all windows added at their places along the depth of the output."""
+    places = index_list("conv_transpose3d", "depths", depths, slabs)
+    try:
+        return AddAt(length).apply((slabs, places))[0]
+    except SizeError as error:
+        given = {"stride": stride, "padding": padding, "dilation": dilation}
+        raise call_too_large("conv_transpose3d", error, **given) from error
