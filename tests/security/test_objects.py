@@ -121,6 +121,8 @@ TAKERS: dict[str, Callable[[Any], Any]] = {
     "dtype": lambda value: setting("dtype", value),
     "shape": X.reshape,
     "draws": tn.random.normal,
+    "accuracy": lambda value: nn.metrics.accuracy(value, [1]),
+    "lines": lambda value: tn.show.lines([1.0, 2.0], value),
 }
 
 
@@ -140,6 +142,41 @@ def test_endless_and_deep_lists_are_refused_at_once(taker: str, make: Callable[[
 def test_a_recording_refuses_deep_lists(transform: Any, make: Any) -> None:
     with pytest.raises(tn.errors.TraceError, match="nested too deeply"):
         transform(lambda tree: X, make())
+
+
+@pytest.mark.parametrize("leaf", [1.0, X])
+@pytest.mark.parametrize("transform", [tn.trace, lambda f, x: tn.compile(f)(x)])
+def test_a_recording_counts_the_parts_of_shared_lists(transform: Any, leaf: Any) -> None:
+    with pytest.raises(tn.errors.TraceError, match=r"^f: lists.* at most 262144 parts"):
+        transform(f, doubled(leaf))
+    with pytest.raises(tn.errors.TraceError, match=r"returned: lists.* at most 262144 parts"):
+        transform(lambda x: doubled(leaf), X)
+
+
+def f(tree: Any) -> Any:
+    return X
+
+
+TRANSFORMS: dict[str, Callable[[Callable[..., Any], Any], Any]] = {
+    "gradient": lambda f, x: tn.gradient(f)(x),
+    "value_and_grad": lambda f, x: tn.value_and_grad(f)(x),
+    "jacobian": lambda f, x: tn.jacobian(f)(x),
+    "jacfwd": lambda f, x: tn.jacfwd(f)(x),
+    "vjp": tn.vjp,
+    "jvp": lambda f, x: tn.jvp(f, (x,), (x,)),
+    "linearize": tn.linearize,
+    "vmap": lambda f, x: tn.vmap(f)(x),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+@pytest.mark.parametrize("make", LISTS, ids=lambda make: make.__name__)
+def test_transforms_refuse_hostile_trees_as_arguments_and_results(name: str, make: Any) -> None:
+    value = make()
+    with pytest.raises(ValueError, match=rf"^{name}: argument 0 (has|must have) "):
+        TRANSFORMS[name](f, value)
+    with pytest.raises(ValueError, match=rf"^{name}: the result of f (has|must have) "):
+        TRANSFORMS[name](lambda x: value, X)
 
 
 def test_deep_lists_below_the_limit_and_shared_rows_are_taken() -> None:

@@ -17,17 +17,29 @@ MOST_ELEMENTS = 2**31
 """The elements of a nested list. A list that holds others several times is soon larger."""
 
 
-def nested_items(function: str, argument: str, value: Any) -> Iterator[Any]:
+MOST_LEAVES = 2**18
+"""The leaves of a tree of arrays, such as the arguments of a compiled function."""
+MOST_NUMBERS = 2**24
+"""The numbers of nested lists that are written or drawn one by one."""
+
+
+def nested_items(
+    function: str,
+    argument: str,
+    value: Any,
+    most: int = MOST_ELEMENTS,
+    levels: int = MOST_LEVELS,
+) -> Iterator[Any]:
     """The elements and the lists in a list, tuple or dict, level by level.
 
     A list that stands several times in a level is visited once.
 
     Raises:
-        ValueError: the value is nested too deeply, or holds itself.
-        SizeError: the value has too many elements.
+        ValueError: the value has more than ``levels`` levels, or holds itself.
+        SizeError: the value has more than ``most`` elements in a level.
     """
     level: dict[int, tuple[Any, int]] = {id(value): (value, 1)}  # each list, and how often
-    for _ in range(MOST_LEVELS):
+    for _ in range(levels):
         elements = 0
         below: dict[int, tuple[Any, int]] = {}
         for rows, count in level.values():
@@ -40,22 +52,28 @@ def nested_items(function: str, argument: str, value: Any) -> Iterator[Any]:
                 if isinstance(item, list | tuple | dict):
                     before = below.get(id(item), (item, 0))[1]
                     below[id(item)] = (item, before + count)
-        if elements > MOST_ELEMENTS:
+        if elements > most:
             raise SizeError(
-                f"{function}: {argument} has {elements} elements, and at most {MOST_ELEMENTS} are "
-                f"allowed: got {describe(value)}. Repeat an array with tinynode.functions.tile."
+                f"{function}: {argument} has {elements} elements, and at most {most} are "
+                f"allowed: got {describe(value)}. Give an array in place of lists."
             )
         if not below:
             return
         level = below
     raise ValueError(
-        f"{function}: {argument} must have at most {MOST_LEVELS} levels of lists, got "
+        f"{function}: {argument} must have at most {levels} levels of lists, got "
         f"{describe(value)}. A list must not hold itself."
     )
 
 
-def check_nested(function: str, argument: str, value: Any) -> None:
+def check_nested(
+    function: str,
+    argument: str,
+    value: Any,
+    most: int = MOST_ELEMENTS,
+    levels: int = MOST_LEVELS,
+) -> None:
     """Refuse a list, tuple or dict that ``nested_items`` refuses; other values pass."""
     if isinstance(value, list | tuple | dict):
-        for _ in nested_items(function, argument, value):
+        for _ in nested_items(function, argument, value, most, levels):
             pass

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, cast
 import numpy
 
 from tinynode.core.array_arguments import RawArgument
+from tinynode.core.nested import MOST_LEAVES
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Device, find_device
 from tinynode.errors import TraceError, describe
@@ -102,15 +103,39 @@ class Container(NamedTuple):
     items: tuple[Any, ...]
 
 
+class _Walk:
+    """What ``flatten`` has found: the Variables, and how many parts the containers have.
+
+    A list that holds another one twice, and so on for 50 levels, has 2**50 parts.
+    """
+
+    __slots__ = ("parts", "variables", "where")
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.variables: list[Variable] = []
+        self.parts = 0
+
+    def enter(self, container: Any) -> None:
+        """Count the parts of a container, and refuse too many."""
+        self.parts += len(container)
+        if self.parts > MOST_LEAVES:
+            raise TraceError(
+                f"{self.where}: lists, tuples and dicts must have at most {MOST_LEAVES} parts, "
+                f"got more in {describe(container)}. Give an array in place of lists."
+            )
+
+
 def flatten(value: Any, where: str) -> tuple[list[Variable], Any]:
     """The Variables in a value, with arrays wrapped, and the treedef.
 
     Raises:
-        TraceError: a part cannot be compared by value: a set, an object without a hash.
+        TraceError: a part cannot be compared by value: a set, an object without a hash. Or there
+            are too many parts or levels.
     """
-    variables: list[Variable] = []
+    walk = _Walk(where)
     try:
-        return variables, _treedef(value, variables, where)
+        return walk.variables, _treedef(value, walk)
     except RecursionError:
         raise TraceError(
             f"{where} is nested too deeply, or holds itself: got {describe(value)}. Give lists, "
@@ -118,28 +143,30 @@ def flatten(value: Any, where: str) -> tuple[list[Variable], Any]:
         ) from None
 
 
-def _treedef(value: Any, variables: list[Variable], where: str) -> Any:
+def _treedef(value: Any, walk: _Walk) -> Any:
     if isinstance(value, RawArgument):
         value = value.variable
     if isinstance(value, Variable):
-        variables.append(value)
-        return Slot(len(variables) - 1)
+        walk.variables.append(value)
+        return Slot(len(walk.variables) - 1)
     kind = type(value)
     if kind in _PLAIN:
         return Plain(kind, value)
     if isinstance(value, tuple) or kind is list:
-        return Container(kind, (), tuple([_treedef(item, variables, where) for item in value]))
+        walk.enter(value)
+        return Container(kind, (), tuple([_treedef(item, walk) for item in value]))
     if kind is dict:
-        items = tuple([_treedef(item, variables, where) for item in value.values()])
-        return Container(kind, tuple([_key(key, where) for key in value]), items)
+        walk.enter(value)
+        items = tuple([_treedef(item, walk) for item in value.values()])
+        return Container(kind, tuple([_key(key, walk.where) for key in value]), items)
     if kind in _PARTS:
         parts = [getattr(value, name) for name in _PARTS[kind]]
-        return Container(kind, (), tuple([_treedef(part, variables, where) for part in parts]))
+        return Container(kind, (), tuple([_treedef(part, walk) for part in parts]))
     device = None if kind in _NUMBERS else find_device(value)
     if device is None:
-        return constant_of(value, where)
-    variables.append(wrap_array(value, device, False))
-    return Slot(len(variables) - 1, True)
+        return constant_of(value, walk.where)
+    walk.variables.append(wrap_array(value, device, False))
+    return Slot(len(walk.variables) - 1, True)
 
 
 _PLAIN = (str, int, bool, bytes, type(None), type(...))

@@ -20,6 +20,7 @@ from typing import Any, Self
 import numpy
 
 from tinynode.core.conversion import as_host
+from tinynode.core.nested import check_nested
 from tinynode.errors import OperandError
 from tinynode.nn.checks import checked_size
 
@@ -292,6 +293,7 @@ def confusion_matrix(predictions: Any, labels: Any, classes: int) -> Any:
 
 def _host(metric: str, name: str, value: Any) -> Any:
     """A Variable, an array of any device, a number or a list as a NumPy array."""
+    check_nested(metric, name, value)
     host = as_host(value)
     if host.dtype.kind not in "fiub":
         raise OperandError(f"{metric}: {name} must be numbers, got an array of {host.dtype}.")

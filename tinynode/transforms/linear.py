@@ -26,6 +26,7 @@ from tinynode.transforms.trees import (
     Point,
     call,
     check_call,
+    checked_choice,
     fitting,
     gradients,
     leaves_of,
@@ -101,7 +102,7 @@ class Pushforward:
         for i, gx in self.gxs.items():
             is_cut = gx.creator_node is None and all(gx is not u for u in self.us)
             if is_cut or not gx.requires_grad:
-                raise GraphError(_CUT.format(name, leaves_of(point.trees, "xs")[i][0]))
+                raise GraphError(_CUT.format(name, leaves_of(name, point.trees, "xs")[i][0]))
 
     def along(self, tangents: Sequence[Variable], again: bool) -> list[Variable]:
         """J v for each leaf of the result, from v for each leaf of the arguments."""
@@ -176,7 +177,7 @@ def linearize(
         ValueError: when ``linear`` is called: vs has another nesting, shape, dtype or device.
     """
     check_call("linearize", f)
-    keeps_graph = enable_double_backprop
+    keeps_graph = checked_choice("linearize", enable_double_backprop)
     if keeps_graph is None:
         keeps_graph = thread_state.differentiating > 0
     point = call("linearize", f, tuple(range(len(xs))), xs, {}, keeps_graph)

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from tinynode.configuration import config, force_backprop_mode
 from tinynode.core.backprop import grad
-from tinynode.core.conversion import as_variable
+from tinynode.core.conversion import as_flag, as_variable
 from tinynode.core.hooks import tell_detached, thread_state
-from tinynode.core.nested import check_nested
+from tinynode.core.nested import MOST_LEAVES, check_nested
 from tinynode.core.paths import depends_on_others
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import is_floating
@@ -63,13 +63,13 @@ class Point(NamedTuple):
 # --- trees ---------------------------------------------------------------------------------------
 
 
-def leaves_of(tree: Any, path: str) -> Leaves:
-    """The leaves of a tree from left to right, with paths.
+def leaves_of(name: str, tree: Any, path: str) -> Leaves:
+    """The leaves of a tree from left to right, with paths; ``name`` is the called function.
 
     Raises:
-        ValueError: the tree is nested too deeply, or holds itself.
+        ValueError: the tree is nested too deeply, or holds itself, or has too many leaves.
     """
-    check_nested("transform", path, tree)
+    check_nested(name, path or "the result of f", tree, MOST_LEAVES)
     return _leaves_of(tree, path)
 
 
@@ -200,6 +200,13 @@ def differentiating() -> Iterator[None]:
         thread_state.differentiating -= 1
 
 
+def checked_choice(name: str, enable_double_backprop: Any) -> bool | None:
+    """The option ``enable_double_backprop``: a bool, or None for the usual choice."""
+    if enable_double_backprop is None:
+        return None
+    return as_flag(name, "enable_double_backprop", enable_double_backprop)
+
+
 def check_call(name: str, f: Any, argnums: Any = 0) -> None:
     """Refuse an f that is no function, and arguments of f in the place of ``argnums``."""
     if not callable(f):
@@ -228,7 +235,7 @@ def call(
     """
     positions = (argnums,) if isinstance(argnums, int) else argnums
     given, inputs = list(args), []
-    choice = enable_double_backprop
+    choice = checked_choice(name, enable_double_backprop)
     connected = config.enable_backprop if choice is None else choice
     with differentiating():
         for position in positions:
@@ -237,12 +244,12 @@ def call(
                     f"{name}: argnums={argnums!r}, but f was called with {len(args)} positional "
                     "arguments; they are counted from 0."
                 )
-            found = leaves_of(args[position], f"argument {position}")
+            found = leaves_of(name, args[position], f"argument {position}")
             fresh = [fresh_leaf(name, path, value, connected) for path, value in found]
             given[position] = rebuilt(args[position], fresh)
             inputs += fresh
         result = f(*given, **kwargs)
-    outputs = [_output(name, path, y) for path, y in leaves_of(result, "")]
+    outputs = [_output(name, path, y) for path, y in leaves_of(name, result, "")]
     trees = tuple([args[position] for position in positions])
     depends = choice is None and connected and depends_on_others(outputs, inputs)
     return Point(inputs, trees, outputs, result, choice, depends)

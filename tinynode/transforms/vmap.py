@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tinynode.core.array_arguments import RawArgument
-from tinynode.core.nested import check_nested
+from tinynode.core.nested import MOST_LEAVES, check_nested
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import HiddenAxis, find_device, hidden_axes
 from tinynode.errors import DeviceMixError, VmapError, describe
@@ -83,7 +83,9 @@ def _called(
         given.append(_into(x, _entry(in_axes, position, len(args)), axis))
     for name, x in kwargs.items():
         keywords[name] = _into(x, 0, axis)
-    return f(*given, **keywords)
+    result = f(*given, **keywords)
+    check_nested("vmap", "the result of f", result, MOST_LEAVES)
+    return result
 
 
 # --- arguments and results -------------------------------------------------------------------
@@ -146,9 +148,9 @@ def _shown_result(x: Variable, axes: int | None, axis: HiddenAxis, path: str) ->
 def _leaves(args: Any, kwargs: Any, in_axes: Any) -> Iterator[tuple[str, Variable, int | None]]:
     """The path, the Variable and the checked axis of each Variable or array of the arguments."""
     for position, value in enumerate(args):
-        check_nested("vmap", f"argument {position}", value)
+        check_nested("vmap", f"argument {position}", value, MOST_LEAVES)
     for name, value in kwargs.items():
-        check_nested("vmap", f"argument {name}", value)
+        check_nested("vmap", f"argument {name}", value, MOST_LEAVES)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy
 
 from tinynode.core.conversion import as_host
+from tinynode.core.nested import MOST_NUMBERS, check_nested
 from tinynode.core.variable import Variable
 from tinynode.devices import is_array
 from tinynode.errors import OperandError, describe, number_text
@@ -110,6 +111,7 @@ def host_numbers(function: str, argument: str, value: Any) -> Any:
     Raises:
         TypeError: the argument holds other values than real numbers.
     """
+    check_nested(function, argument, value, MOST_NUMBERS)
     try:
         array = numpy.asarray(_on_host(value))
     except (ValueError, TypeError):  # lists of different lengths
