@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
@@ -235,6 +236,63 @@ def test_keepdims_is_a_flag(value: Any) -> None:
             function(X, keepdims=value)
     assert fn.sum(X, keepdims=np.True_).shape == (1, 1)
     assert fn.sum(X, keepdims=1).shape == (1, 1)
+
+
+# --- options that are True or False -------------------------------------------------------------
+
+
+P = [nn.Parameter(np.ones(2))]
+LAYER = nn.Linear(2, 2)
+ATTENTION = nn.MultiHeadAttention(4, 2)
+FLAGS: dict[str, Callable[..., Any]] = {
+    "Linear": lambda bias: nn.Linear(2, 2, bias),
+    "Bilinear": lambda bias: nn.Bilinear(2, 2, 2, bias),
+    "Conv2d": lambda bias: nn.Conv2d(2, 2, 1, bias=bias),
+    "ConvTranspose1d": lambda bias: nn.ConvTranspose1d(2, 2, 1, bias=bias),
+    "GRU": lambda bias: nn.GRU(2, 2, bias=bias),
+    "LSTM": lambda bidirectional: nn.LSTM(2, 2, bidirectional=bidirectional),
+    "RNN": lambda batch_first: nn.RNN(2, 2, batch_first=batch_first),
+    "LSTMCell": lambda bias: nn.LSTMCell(2, 2, bias),
+    "MultiHeadAttention": lambda batch_first: nn.MultiHeadAttention(4, 2, batch_first=batch_first),
+    "MultiHeadAttention ": lambda is_causal: ATTENTION(X, is_causal=is_causal),
+    "TransformerBlock": lambda causal: nn.TransformerBlock(4, 2, causal=causal),
+    "InstanceNorm": lambda affine: nn.InstanceNorm(2, affine=affine),
+    "MaxPool2d": lambda ceil_mode: nn.MaxPool2d(2, ceil_mode=ceil_mode),
+    "AvgPool2d": lambda count_include_pad: nn.AvgPool2d(2, count_include_pad=count_include_pad),
+    "Upsample": lambda align_corners: nn.Upsample(2, align_corners=align_corners),
+    "DataLoader": lambda shuffle: nn.DataLoader([1, 2], 1, shuffle=shuffle),
+    "DataLoader ": lambda drop_last: nn.DataLoader([1, 2], 1, drop_last=drop_last),
+    "SGD": lambda nesterov: nn.SGD(P, 0.1, momentum=0.9, nesterov=nesterov),
+    "Adam": lambda allow_missing: nn.Adam(P, 0.1, allow_missing=allow_missing),
+    "RMSprop": lambda centered: nn.RMSprop(P, 0.1, centered=centered),
+    "Linear.train": lambda training: LAYER.train(training),
+    "Variable": lambda requires_grad: tn.Variable(np.ones(2), requires_grad=requires_grad),
+    "asarray": lambda copy: tn.asarray([1.0], copy=copy),
+    "grad": lambda set_grad: tn.grad([fn.sum(X)], [X], set_grad=set_grad),
+    "backward": lambda enable_double_backprop: tn.backward(
+        [fn.sum(X)], [None], enable_double_backprop=enable_double_backprop
+    ),
+    "vjp": lambda enable_double_backprop: tn.vjp(
+        f, X, enable_double_backprop=enable_double_backprop
+    ),
+    "xp.linspace": lambda endpoint: XP.linspace(0, 1, 3, endpoint=endpoint),
+    "isin": lambda invert: XP.isin(X, X, invert=invert),
+}
+
+
+@pytest.mark.parametrize("name", FLAGS)
+@pytest.mark.parametrize("value", ["no", 2, 1.0, [], np.ones(1)])
+def test_a_flag_takes_no_other_object(name: str, value: Any) -> None:
+    """A text such as "no" is true for Python."""
+    argument = next(iter(inspect.signature(FLAGS[name]).parameters))
+    with pytest.raises(OperandError, match=rf"^{name.strip()}: {argument} must be True or False"):
+        FLAGS[name](**{argument: value})
+
+
+def test_a_flag_takes_bools_of_numpy_and_0_and_1() -> None:
+    assert nn.Linear(2, 2, np.False_).bias is None
+    assert nn.Linear(2, 2, 0).bias is None
+    assert nn.Linear(2, 2, np.int64(1)).bias is not None
 
 
 # --- memory --------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from typing import Any, Self
 
 from tinynode.configuration import backprop_mode, config, using_config
 from tinynode.core import messages, seeds
+from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.gradient_table import GradientTable, quickest_table, unshared
 from tinynode.core.hooks import active_hooks, thread_state
@@ -197,6 +198,7 @@ def backward(
     """
     seeds.check_sequences("backward", "outputs", outputs, "grad_outputs", grad_outputs)
     own = grad_outputs is None
+    enable_double_backprop = as_flag("backward", "enable_double_backprop", enable_double_backprop)
     given = [y.grad_var for y in outputs] if grad_outputs is None else grad_outputs
     device = outputs[0].device if outputs else current_device()
     with backprop_mode(enable_double_backprop), device.active():
@@ -243,6 +245,9 @@ def grad(
     """
     seeds.check_sequences("grad", "outputs", outputs, "grad_outputs", grad_outputs)
     seeds.check_inputs_of_grad(outputs, inputs, grad_inputs)
+    set_grad = as_flag("grad", "set_grad", set_grad)
+    retain_grad = as_flag("grad", "retain_grad", retain_grad)
+    enable_double_backprop = as_flag("grad", "enable_double_backprop", enable_double_backprop)
     given = grad_outputs if grad_outputs is not None else [None] * len(outputs)
     device = outputs[0].device if outputs else current_device()
     with backprop_mode(enable_double_backprop), device.active():

@@ -5,6 +5,7 @@ The formulas are in ``updates``. The defaults are PyTorch's.
 
 from __future__ import annotations
 
+from tinynode.core.conversion import as_flag
 from tinynode.nn.groups import Parameters
 from tinynode.nn.optimizers import FormulaOptimizer
 from tinynode.nn.updates import (
@@ -68,6 +69,7 @@ class RMSprop(FormulaOptimizer):
         self.alpha = self.checked("alpha", 0.0, 1.0)
         self.eps = self.checked("eps")
         self.weight_decay = self.checked("weight_decay")
+        self.centered = as_flag("RMSprop", "centered", self.centered)
         self.moment_names = ("v", "a") if self.centered else ("v",)
         self.momentum = self._momentum
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tinynode import functions
+from tinynode.core.conversion import as_flag
 from tinynode.core.variable import Variable
 from tinynode.devices import Device
 from tinynode.errors import OperandError, describe
@@ -77,7 +78,7 @@ class MultiHeadAttention(Module):
             raise ValueError(f"{name}: num_heads={num_heads} must divide embed_dim={embed_dim}.")
         self.kdim = size if kdim is None else checked_size(f"{name}: kdim", kdim)
         self.vdim = size if vdim is None else checked_size(f"{name}: vdim", vdim)
-        self.batch_first = batch_first
+        self.batch_first = as_flag(name, "batch_first", batch_first)
         self.dropout = Dropout(checked_number(f"{name}: dropout", dropout, 0.0, 1.0))
         where: dict[str, Any] = {"dtype": dtype, "device": device}
         self.in_proj_weight: Parameter | None = None
@@ -93,7 +94,7 @@ class MultiHeadAttention(Module):
             self.k_proj_weight = new_parameter("k_proj_weight", draw, (size, self.kdim), **where)
             self.v_proj_weight = new_parameter("v_proj_weight", draw, (size, self.vdim), **where)
         self.in_proj_bias: Parameter | None = None
-        if bias:
+        if as_flag(name, "bias", bias):
             self.in_proj_bias = new_parameter("in_proj_bias", zeros, (3 * size,), **where)
         self.out_proj = Linear(size, size, bias, **where)
 
@@ -130,6 +131,10 @@ class MultiHeadAttention(Module):
             OperandError: a mask is neither bool nor floating.
             ValueError: a shape does not fit.
         """
+        name = type(self).__name__
+        need_weights = as_flag(name, "need_weights", need_weights)
+        average = as_flag(name, "average_attn_weights", average_attn_weights)
+        is_causal = as_flag(name, "is_causal", is_causal)
         key = query if key is None else key
         value = key if value is None else value
         same = query is key is value
@@ -145,7 +150,7 @@ class MultiHeadAttention(Module):
         y = self.out_proj(functions.reshape(y, query.shape))
         shown: Variable | None = None
         if need_weights:
-            shown = functions.mean(weights, axis=1) if average_attn_weights else weights
+            shown = functions.mean(weights, axis=1) if average else weights
         if single:
             return y[0], None if shown is None else shown[0]
         return (y if self.batch_first else functions.permute_dims(y, (1, 0, 2))), shown
@@ -315,8 +320,8 @@ class TransformerBlock(Module):
         self.norm2 = LayerNorm(size, eps, **where)
         self.dropout = Dropout(ratio)
         self.activation = activation
-        self.norm_first = norm_first
-        self.causal = causal
+        self.norm_first = as_flag(name, "norm_first", norm_first)
+        self.causal = as_flag(name, "causal", causal)
 
     def forward(self, x: Any, attn_mask: Any = None, key_padding_mask: Any = None) -> Variable:
         """y; the masks are those of ``MultiHeadAttention``: True hides.

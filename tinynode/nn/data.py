@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy
 
 from tinynode import random
-from tinynode.core.conversion import as_host
+from tinynode.core.conversion import as_flag, as_host
 from tinynode.core.nested import check_nested
 from tinynode.core.variable import Variable
 from tinynode.devices import Device, get_device, is_array, using_device
@@ -195,8 +195,8 @@ class DataLoader(RefusesKeywords):
             _check_function(name, function)
         self.dataset = dataset
         self.batch_size = checked_size("DataLoader: batch_size", batch_size)
-        self.shuffle = bool(shuffle)
-        self.drop_last = bool(drop_last)
+        self.shuffle = as_flag("DataLoader", "shuffle", shuffle)
+        self.drop_last = as_flag("DataLoader", "drop_last", drop_last)
         self.prefetch = checked_size("DataLoader: prefetch", prefetch, 0)
         self.threads = checked_size("DataLoader: threads", threads)
         self.transform = transform

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tinynode import functions, random
+from tinynode.core.conversion import as_flag
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Device, get_device, to_host
 from tinynode.nn.checks import checked_size, checked_window
@@ -66,6 +67,7 @@ class Convolution(WindowLayer):
         device: str | Device | None = None,
     ) -> None:
         inward, outward, groups = self._channels(in_channels, out_channels, groups)
+        bias = as_flag(type(self).__name__, "bias", bias)
         kernel = self._kernel(kernel_size)
         self.options = {
             "stride": self._window("stride", stride, 1),
@@ -194,6 +196,7 @@ class TransposedConvolution(Convolution):
         device: str | Device | None = None,
     ) -> None:
         inward, outward, groups = self._channels(in_channels, out_channels, groups)
+        bias = as_flag(type(self).__name__, "bias", bias)
         kernel = self._kernel(kernel_size)
         self.options: dict[str, Any] = {
             "stride": self._window("stride", stride, 1),

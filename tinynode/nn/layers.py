@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tinynode import functions, random
+from tinynode.core.conversion import as_flag
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Device
 from tinynode.functions.operands import as_operands
@@ -52,7 +53,7 @@ class Linear(Module):
         shape = (out_size, in_size)
         self.weight = new_parameter("weight", initializer, shape, dtype, device)
         self.bias: Parameter | None = None
-        if bias:
+        if as_flag("Linear", "bias", bias):
             self.bias = new_parameter("bias", zeros, (out_size,), dtype, device)
 
     def forward(self, x: Any) -> Variable:
@@ -102,7 +103,7 @@ class Bilinear(Module):
         )
         self.weight = new_parameter("weight", initializer, shape, dtype, device)
         self.bias: Parameter | None = None
-        if bias:
+        if as_flag("Bilinear", "bias", bias):
             self.bias = new_parameter("bias", zeros, shape[:1], dtype, device)
 
     def forward(self, x1: Any, x2: Any) -> Variable:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Never, Self
 
-from tinynode.core.conversion import assign
+from tinynode.core.conversion import as_flag, assign
 from tinynode.core.hooks import thread_hooks
 from tinynode.devices import Device, get_device, to_host
 from tinynode.errors import StateError, dtype_name
@@ -122,6 +122,7 @@ class Module(RefusesKeywords):
 
     def train(self, training: bool = True) -> Self:
         """Set training mode for this module and all modules inside; returns the module."""
+        training = as_flag(f"{type(self).__name__}.train", "training", training)
         for module in self.modules():
             module.training = training
         return self

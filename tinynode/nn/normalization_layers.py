@@ -7,6 +7,7 @@ from typing import Any
 
 from tinynode import functions
 from tinynode.configuration import config
+from tinynode.core.conversion import as_flag
 from tinynode.core.variable import Variable
 from tinynode.devices import Device
 from tinynode.functions.operands import as_operand, as_operands
@@ -239,7 +240,7 @@ class InstanceNorm(Module):
         self.eps = _checked_eps("InstanceNorm", eps)
         self.gamma: Parameter | None = None
         self.beta: Parameter | None = None
-        if affine:
+        if as_flag("InstanceNorm", "affine", affine):
             shape = (self.channels,)
             self.gamma = new_parameter("gamma", ones, shape, dtype, device)
             self.beta = new_parameter("beta", zeros, shape, dtype, device)

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Never, TypeAlias, cast
 
-from tinynode.core.conversion import assign
+from tinynode.core.conversion import as_flag, assign
 from tinynode.core.dispatch import is_fallback, run_portable
 from tinynode.core.hooks import thread_hooks
 from tinynode.core.variable import Variable
@@ -87,7 +87,7 @@ class Optimizer(RefusesKeywords):
     def __init__(self, parameters: Parameters, lr: float, *, allow_missing: bool = False) -> None:
         title = type(self).__name__
         self.lr = lr
-        self.allow_missing = allow_missing
+        self.allow_missing = as_flag(title, "allow_missing", allow_missing)
         self.check_settings()
         self._has_old_step = _takes_arrays(type(self).step)
         given = named_groups(title, parameters, self.setting_names)
@@ -521,6 +521,7 @@ class SGD(FormulaOptimizer):
 
     def check_settings(self) -> None:
         self.weight_decay = self.checked("weight_decay")
+        self.nesterov = as_flag("SGD", "nesterov", self.nesterov)
         if self.nesterov and not self.momentum:
             raise ValueError("SGD: nesterov needs a momentum above 0: pass momentum=0.9.")
 

@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 from tinynode import functions, random
+from tinynode.core.conversion import as_flag
 from tinynode.core.variable import Variable
 from tinynode.devices import Device
 from tinynode.errors import describe
@@ -95,7 +96,7 @@ class _RecurrentBase(Module):
     ) -> None:
         """Draw a cell's parameters; ``suffix`` follows the names, as in ``weight_ih_l0``."""
         rows = _GATES[self.kind] * self.hidden_size
-        of_bias = (rows,) if bias else None
+        of_bias = (rows,) if as_flag(type(self).__name__, "bias", bias) else None
         shapes = (rows, in_size), (rows, self.hidden_size), of_bias, of_bias
         limit = 1.0 / math.sqrt(self.hidden_size)
         for start, shape in zip(_NAMES, shapes, strict=True):
@@ -177,9 +178,9 @@ class _Recurrent(_RecurrentBase):
         self._set_sizes(input_size, hidden_size)
         layer = type(self).__name__
         self.num_layers = checked_size(f"{layer}: num_layers", num_layers)
-        self.batch_first = batch_first
+        self.batch_first = as_flag(layer, "batch_first", batch_first)
         self.dropout = checked_number(f"{layer}: dropout", dropout, 0.0, 1.0)
-        self.bidirectional = bidirectional
+        self.bidirectional = as_flag(layer, "bidirectional", bidirectional)
         inner = hidden_size * (2 if bidirectional else 1)
         for number, suffix in enumerate(self._suffixes()):
             first = number < (2 if bidirectional else 1)

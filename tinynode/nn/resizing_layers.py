@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinynode import functions
+from tinynode.core.conversion import as_flag
 from tinynode.core.variable import Variable
 from tinynode.nn.image_layers import Window, WindowLayer
 from tinynode.nn.module import Module
@@ -81,7 +82,7 @@ class MaxPool2d(Pooling):
     ) -> None:
         super().__init__(kernel_size, stride, padding)
         self.dilation = self._window("dilation", dilation, 1)
-        self.ceil_mode = ceil_mode
+        self.ceil_mode = as_flag("MaxPool2d", "ceil_mode", ceil_mode)
 
     def _options(self) -> dict[str, Any]:
         return {"dilation": self.dilation, "ceil_mode": self.ceil_mode}
@@ -121,8 +122,8 @@ class AvgPool2d(Pooling):
         count_include_pad: bool = True,
     ) -> None:
         super().__init__(kernel_size, stride, padding)
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
+        self.ceil_mode = as_flag("AvgPool2d", "ceil_mode", ceil_mode)
+        self.count_include_pad = as_flag("AvgPool2d", "count_include_pad", count_include_pad)
 
     def _options(self) -> dict[str, Any]:
         return {"ceil_mode": self.ceil_mode, "count_include_pad": self.count_include_pad}
@@ -211,7 +212,7 @@ class Upsample(Module):
         self.size = size
         self.scale = scale
         self.mode = mode
-        self.align_corners = align_corners
+        self.align_corners = as_flag("Upsample", "align_corners", align_corners)
 
     def forward(self, x: Any) -> Variable:
         """x in the other size."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from tinynode.configuration import using_config
+from tinynode.core.conversion import as_flag
 from tinynode.core.variable import Variable
 from tinynode.errors import NaNError, StateError, describe, short_text
 from tinynode.nn.checkpoints import load_checkpoint, save_checkpoint
@@ -113,7 +114,7 @@ class Trainer(RefusesKeywords):
         maximize: bool = False,
     ) -> None:
         self.model = model
-        self.loss = compiled(loss) if compile else loss
+        self.loss = compiled(loss) if as_flag("Trainer", "compile", compile) else loss
         self.optimizer = optimizer
         self.train = train
         self.validation = validation
@@ -125,6 +126,7 @@ class Trainer(RefusesKeywords):
         self.checkpoint = checkpoint
         self.log = None if log is None else make_log(log)
         self.monitor = monitor
+        maximize = as_flag("Trainer", "maximize", maximize)
         self.stopping = None if patience is None else EarlyStopping(monitor, patience, maximize)
         self.epoch, self.position, self.steps = 0, 0, 0
         self.stopped, self.history, self.batch = "", [], ()
