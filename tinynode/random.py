@@ -16,15 +16,23 @@ from __future__ import annotations
 import math
 import operator
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Never
 
 import numpy
 
 from tinynode.configuration import config
 from tinynode.core.hooks import thread_hooks
-from tinynode.core.nested import check_nested
 from tinynode.devices import Array, Device, get_device, hidden_axes
-from tinynode.errors import SizeError, StateError, VmapError, describe, dtype_name
+from tinynode.errors import (
+    OperandError,
+    SizeError,
+    StateError,
+    VmapError,
+    describe,
+    dtype_name,
+    short_text,
+)
 from tinynode.habits import missing_attribute
 
 if TYPE_CHECKING:
@@ -64,7 +72,7 @@ def seed(n: int) -> None:
     except TypeError:
         raise TypeError(f"seed: n must be an integer, got {describe(n)}.") from None
     if number < 0:
-        raise ValueError(f"seed: n must not be negative, got {number}.")
+        raise ValueError(f"seed: n must not be negative, got {short_text(number)}.")
     _put_state(numpy.random.PCG64(number).state)
 
 
@@ -83,7 +91,7 @@ def set_state(state: Array) -> None:
     Raises:
         StateError: the argument is no result of ``get_state``.
     """
-    words = numpy.asarray(state)
+    words = state if isinstance(state, numpy.ndarray) else numpy.asarray(None)
     if words.shape != (6,) or words.dtype != numpy.uint64:
         raise StateError(
             f"random.set_state: expected an array of shape (6,), uint64, as get_state() gives it, "
@@ -128,9 +136,16 @@ def normal(
         deviation: the standard deviation, not negative.
         dtype: float16, float32 or float64, by name or as a dtype; ``config.dtype`` by default.
         device: where the array stands; the current device by default.
+
+    Raises:
+        OperandError: the shape, the mean or the deviation is of another type.
+        ValueError: a number is not finite, the deviation is negative, or the array is too large.
     """
-    size = _checked_shape("normal", shape)
-    return _place(get_generator().normal(mean, deviation, size), dtype, device)
+    mean = _number("normal", "mean", mean)
+    deviation = _number("normal", "deviation", deviation, least=0.0)
+    sizes = _checked_shape("normal", "shape", shape)
+    host = _drawn("normal", "shape", get_generator().normal, mean, deviation, sizes)
+    return _place(host, dtype, device)
 
 
 def uniform(
@@ -145,31 +160,78 @@ def uniform(
 
     ``dtype`` and ``device`` are as for ``normal``. A draw lies below ``high``, or equals ``high``
     after rounding by the cast.
+
+    Raises:
+        OperandError: the shape or a bound is of another type.
+        ValueError: a bound is not finite, ``high`` is below ``low``, or the array is too large.
     """
-    size = _checked_shape("uniform", shape)
-    return _place(get_generator().uniform(low, high, size), dtype, device)
+    low = _number("uniform", "low", low)
+    high = _number("uniform", "high", high, least=low)
+    if high - low == math.inf:
+        raise ValueError(f"random.uniform: high - low must be finite, got {high:g} and {low:g}.")
+    sizes = _checked_shape("uniform", "shape", shape)
+    host = _drawn("uniform", "shape", get_generator().uniform, low, high, sizes)
+    return _place(host, dtype, device)
 
 
 def permutation(n: int, *, device: str | Device | None = None) -> Array:
-    """The numbers 0 to n - 1 in random order: (n), int64."""
-    check_nested("random.permutation", "n", n)
-    return get_device(device).from_host(get_generator().permutation(n).astype(numpy.int64))
-
-
-def _checked_shape(function: str, shape: Any) -> Any:
-    """The shape, if an array of floats can have it.
+    """The numbers 0 to n - 1 in random order: (n), int64.
 
     Raises:
-        SizeError: the array would have too many elements.
+        OperandError: n is no integer.
+        ValueError: n is negative, or the array is too large.
     """
-    check_nested(f"random.{function}", "shape", shape)
-    sizes = shape if isinstance(shape, tuple | list) else (shape,)
-    if all(hasattr(n, "__index__") for n in sizes) and math.prod(map(int, sizes)) > MOST_DRAWS:
+    (size,) = _checked_shape("permutation", "n", (n,))
+    order = _drawn("permutation", "n", get_generator().permutation, size)
+    return get_device(device).from_host(order.astype(numpy.int64))
+
+
+def _number(function: str, argument: str, value: Any, least: float = -math.inf) -> float:
+    """A finite number from ``least`` on, as a float."""
+    place = f"random.{function}: {argument}"
+    if not hasattr(value, "__float__") or getattr(value, "shape", ()) != ():
+        raise OperandError(f"{place} must be a number, got {describe(value)}.")
+    try:
+        number = float(value)
+    except OverflowError:  # an integer
+        number = math.inf
+    if not least <= number < math.inf or number == -math.inf:
+        bound = "" if least == -math.inf else f" and at least {least:g}"
+        raise ValueError(f"{place} must be finite{bound}, got {describe(value)}.")
+    return number
+
+
+def _checked_shape(function: str, argument: str, shape: Any) -> tuple[int, ...]:
+    """The shape as a tuple of integers; an integer stands for a single axis.
+
+    Raises:
+        OperandError: the shape has another type.
+        SizeError: a length is negative, or the array would have too many elements.
+    """
+    try:
+        entries: Any = (shape,) if isinstance(shape, int | numpy.integer) else shape
+        sizes = tuple([operator.index(n) for n in entries])
+    except TypeError:
+        raise OperandError(
+            f"random.{function}: {argument} must be an integer or a tuple of integers, got "
+            f"{describe(shape)}."
+        ) from None
+    if min(sizes, default=0) < 0 or math.prod(sizes) > MOST_DRAWS:
         raise SizeError(
-            f"random.{function}: shape must have at most {MOST_DRAWS} elements, got "
-            f"{describe(shape)}. Draw in parts."
+            f"random.{function}: {argument} must not be negative, and have at most {MOST_DRAWS} "
+            f"elements, got {describe(shape)}. Draw in parts."
         )
-    return shape
+    return sizes
+
+
+def _drawn(function: str, argument: str, draw: Callable[..., Any], *given: Any) -> Any:
+    """``draw(*given)``; an error about the memory names the argument."""
+    try:
+        return draw(*given)
+    except MemoryError as error:
+        raise SizeError(
+            f"random.{function}: {argument} is too large for the memory: {error}. Draw in parts."
+        ) from error
 
 
 def _place(host: Any, dtype: Any, device: str | Device | None) -> Array:
@@ -198,7 +260,9 @@ def host_dtype(dtype: Any) -> Any:
     except TypeError:
         found = numpy.dtype(bool)
     if found.kind != "f":
-        raise TypeError(f"random: dtype must be float16, float32 or float64, got {wanted!r}.")
+        raise TypeError(
+            f"random: dtype must be float16, float32 or float64, got {short_text(wanted)}."
+        )
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import re
 import subprocess
@@ -293,6 +294,57 @@ def test_a_flag_takes_bools_of_numpy_and_0_and_1() -> None:
     assert nn.Linear(2, 2, np.False_).bias is None
     assert nn.Linear(2, 2, 0).bias is None
     assert nn.Linear(2, 2, np.int64(1)).bias is not None
+
+
+# --- random numbers ------------------------------------------------------------------------------
+
+
+DRAWS: dict[str, Callable[[Any], Any]] = {
+    "random.normal: mean": lambda value: tn.random.normal((2,), value),
+    "random.normal: deviation": lambda value: tn.random.normal((2,), 0.0, value),
+    "random.normal: shape": lambda value: tn.random.normal((value,)),
+    "random.uniform: low": lambda value: tn.random.uniform((2,), value),
+    "random.uniform: high": lambda value: tn.random.uniform((2,), 0.0, value),
+    "random.uniform: shape": tn.random.uniform,
+    "random.permutation: n": tn.random.permutation,
+    "seed: n": tn.seed,
+    "dropout: ratio": lambda value: fn.dropout(X, value),
+    "gumbel_softmax: temperature": lambda value: fn.gumbel_softmax(X, value),
+    "glorot_uniform: gain": lambda value: nn.initializers.glorot_uniform((2, 2), value),
+    "zeros: shape": nn.initializers.zeros,
+}
+
+
+@pytest.mark.parametrize("words", DRAWS)
+@pytest.mark.parametrize("value", ["a", 1j, X, None, *LISTS], ids=str)
+def test_draws_name_a_hostile_argument(words: str, value: Any) -> None:
+    given = value() if callable(value) and value in LISTS else value
+    start = time.perf_counter()
+    with pytest.raises((OperandError, TypeError, ValueError), match=f"^{words} "):
+        DRAWS[words](given)
+    assert time.perf_counter() - start < 2.0
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        *[("random.normal: mean", x) for x in (math.nan, math.inf, 10**400)],
+        *[("random.normal: deviation", x) for x in (math.nan, -1.0, 10**400)],
+        *[("random.normal: shape", x) for x in (-1, 2**40, 10**400)],
+        *[("random.uniform: low", x) for x in (math.nan, -math.inf, 10**400)],
+        *[("random.uniform: high", x) for x in (math.nan, -1.0, 10**400)],
+        *[("random.permutation: n", x) for x in (-1, 2**47, 10**400)],
+        ("seed: n", -1),
+    ],
+)
+def test_draws_name_a_number_out_of_range(words: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"^{words} "):
+        DRAWS[words](value)
+
+
+def test_the_span_of_uniform_draws_is_finite() -> None:
+    with pytest.raises(ValueError, match="high - low must be finite"):
+        tn.random.uniform((2,), -1e308, 1e308)
 
 
 # --- memory --------------------------------------------------------------------------------------

@@ -9,12 +9,15 @@ the first.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Never, TypeAlias
 
 import numpy
 
 from tinynode import random
 from tinynode.devices import Array, Device, get_device
+from tinynode.errors import SizeError, short_text
+from tinynode.functions.operands import as_number, as_shape
 from tinynode.habits import missing_attribute
 
 Shape: TypeAlias = tuple[int, ...]
@@ -82,7 +85,7 @@ def glorot_normal(
         ValueError: the shape has fewer than two axes.
     """
     fans = fan_in("glorot_normal", shape) + fan_out("glorot_normal", shape)
-    deviation = gain * math.sqrt(2.0 / fans)
+    deviation = as_number("glorot_normal", "gain", gain) * math.sqrt(2.0 / fans)
     return random.normal(shape, 0.0, deviation, dtype=dtype, device=device)
 
 
@@ -98,7 +101,7 @@ def glorot_uniform(
         ValueError: the shape has fewer than two axes.
     """
     fans = fan_in("glorot_uniform", shape) + fan_out("glorot_uniform", shape)
-    limit = gain * math.sqrt(6.0 / fans)
+    limit = as_number("glorot_uniform", "gain", gain) * math.sqrt(6.0 / fans)
     return random.uniform(shape, -limit, limit, dtype=dtype, device=device)
 
 
@@ -123,7 +126,8 @@ def orthogonal(
     draws = random.normal((longer, shorter), dtype="float64", device="numpy")
     q, r = numpy.linalg.qr(draws)
     q = q * numpy.where(numpy.diagonal(r) < 0, -1.0, 1.0)
-    host = gain * (q if shape[0] == longer else q.T).reshape(shape)
+    factor = as_number("orthogonal", "gain", gain)
+    host = factor * (q if shape[0] == longer else q.T).reshape(shape)
     return get_device(device).from_host(host.astype(random.host_dtype(dtype)))
 
 
@@ -210,24 +214,35 @@ def gain(activation: str, slope: float = 0.01) -> float:
 
 def ones(shape: Shape, *, dtype: Any = None, device: DeviceLike = None) -> Array:
     """Ones: the usual start of a scale."""
-    target = get_device(device)
-    return target.from_host(numpy.ones(shape, dtype=random.host_dtype(dtype)))
+    return _filled("ones", numpy.ones, shape, dtype, device)
 
 
 def zeros(shape: Shape, *, dtype: Any = None, device: DeviceLike = None) -> Array:
     """Zeros: the usual start of a bias."""
-    target = get_device(device)
-    return target.from_host(numpy.zeros(shape, dtype=random.host_dtype(dtype)))
+    return _filled("zeros", numpy.zeros, shape, dtype, device)
+
+
+def _filled(
+    function: str, make: Callable[..., Any], shape: Any, dtype: Any, device: DeviceLike
+) -> Array:
+    """An array of NumPy's ``zeros`` or ``ones``, on the device."""
+    sizes = as_shape(function, "shape", shape)
+    try:
+        host = make(sizes, dtype=random.host_dtype(dtype))
+    except (MemoryError, ValueError) as error:
+        raise SizeError(f"{function}: shape {short_text(shape)} is no array: {error}.") from error
+    return get_device(device).from_host(host)
 
 
 def fan_in(function: str, shape: Shape) -> int:
     """The number of inputs of an output, at least 1, for a weight of shape (out, in, ...)."""
-    if len(shape) < 2:
+    sizes = as_shape(function, "shape", shape)
+    if len(sizes) < 2 or min(sizes) < 0:
         raise ValueError(
-            f"{function}: a weight has the shape (out, in, ...), got {tuple(shape)}. "
+            f"{function}: a weight has the shape (out, in, ...), got {short_text(shape)}. "
             "Use initializers.zeros for a bias."
         )
-    return max(1, math.prod(shape[1:]))
+    return max(1, math.prod(sizes[1:]))
 
 
 def fan_out(function: str, shape: Shape) -> int:

@@ -19,7 +19,7 @@ from tinynode.devices import (
     to_host,
     using_device,
 )
-from tinynode.errors import DeviceMixError, OperandError, describe
+from tinynode.errors import DeviceMixError, OperandError, SizeError, describe, short_text
 
 
 class Parameter(Variable):
@@ -66,8 +66,18 @@ class Parameter(Variable):
 def new_parameter(
     name: str, initializer: Callable[..., Array], shape: tuple[int, ...], dtype: Any, device: Any
 ) -> Parameter:
-    """A Parameter with a name, drawn by an initializer such as ``nn.initializers.zeros``."""
-    return Parameter(initializer(shape, dtype=dtype, device=device), name=name, device=device)
+    """A Parameter with a name, drawn by an initializer such as ``nn.initializers.zeros``.
+
+    Raises:
+        SizeError: the array would be too large.
+    """
+    try:
+        array = initializer(shape, dtype=dtype, device=device)
+    except SizeError as error:
+        raise SizeError(
+            f"Parameter: {name} of shape {short_text(shape)} is too large: {error}"
+        ) from error
+    return Parameter(array, name=name, device=device)
 
 
 class Buffer(Variable):
