@@ -18,10 +18,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, BinaryIO
 
-from tinynode.errors import describe, printable, short_text
+from tinynode.errors import OperandError, describe, printable, short_text
 
 MOST_TEXT = 1 << 28
 """The bytes of a file of text, such as a net: 256 MiB."""
+MOST_PATH = 4096
+"""The characters of a path."""
 MOST_DEPTH = 64
 """The depth of lists and objects in each other in a text of JSON."""
 
@@ -32,6 +34,30 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFDIR: "a folder",
 }
+
+
+def checked_path(function: str, path: Any) -> str:
+    """The path as a text, which the system takes.
+
+    Raises:
+        OperandError: the path is neither a text nor a ``pathlib.Path``.
+        ValueError: the path holds a null character or half a character, or is too long.
+    """
+    try:
+        text = os.fsdecode(path)
+        is_usable = b"\0" not in os.fsencode(text) and len(text) <= MOST_PATH
+    except TypeError:
+        raise OperandError(
+            f"{function}: path must be a text or a pathlib.Path, got {describe(path)}."
+        ) from None
+    except UnicodeError:
+        is_usable = False
+    if not is_usable:
+        raise ValueError(
+            f"{function}: path must have at most {MOST_PATH} characters, and no null character, "
+            f"got {describe(path)}."
+        )
+    return text
 
 
 def open_file(path: str | os.PathLike[str]) -> BinaryIO:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import hostile_arguments
@@ -125,6 +126,7 @@ TAKERS: dict[str, Callable[[Any], Any]] = {
     "draws": tn.random.normal,
     "accuracy": lambda value: nn.metrics.accuracy(value, [1]),
     "lines": lambda value: tn.show.lines([1.0, 2.0], value),
+    "checkpoint": lambda value: nn.save_checkpoint(os.devnull, value=value),
 }
 
 
@@ -345,6 +347,44 @@ def test_draws_name_a_number_out_of_range(words: str, value: Any) -> None:
 def test_the_span_of_uniform_draws_is_finite() -> None:
     with pytest.raises(ValueError, match="high - low must be finite"):
         tn.random.uniform((2,), -1e308, 1e308)
+
+
+# --- paths ---------------------------------------------------------------------------------------
+
+
+PATHS: dict[str, Callable[[Any], Any]] = {
+    "load": nn.load,
+    "save": lambda path: nn.save(path, LAYER),
+    "load_checkpoint": lambda path: nn.load_checkpoint(path, model=LAYER),
+    "save_checkpoint": lambda path: nn.save_checkpoint(path, model=LAYER),
+    "load_net": tn.net.load_net,
+    "ArrayDataset.from_npz": nn.ArrayDataset.from_npz,
+    "ArrayDataset.from_npy": nn.ArrayDataset.from_npy,
+    "TableDataset": nn.TableDataset,
+    "ImageFolder": nn.ImageFolder,
+    "Diagram.save": tn.show.graph(X * 2.0).save,
+    "Plot.save": tn.show.lines([0.0, 1.0], [1.0, 2.0]).save,
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.parametrize("path", ["a\0b", b"a\0b", "x" * 5000, "\ud800", None, 1, 0.5, ["a"]])
+def test_a_path_that_no_system_takes_is_named(name: str, path: Any) -> None:
+    with pytest.raises((OperandError, ValueError), match=f"^{name}: path must ") as caught:
+        PATHS[name](path)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("dtype", ["<M8[s]", "|V0", "|V3", "<m8[D]"])
+def test_arrays_of_a_file_are_no_dates_and_no_raw_bytes(dtype: str, tmp_path: Path) -> None:
+    array = np.zeros(2, dtype)
+    np.savez(tmp_path / "a.npz", x=array)
+    np.save(tmp_path / "a.npy", array)
+    for read in (nn.load, nn.ArrayDataset.from_npz):
+        with pytest.raises(tn.errors.StateError, match="x has elements of the kind"):
+            read(tmp_path / "a.npz")
+    with pytest.raises(tn.errors.StateError, match=r"has elements of the kind|damaged"):
+        nn.ArrayDataset.from_npy(tmp_path / "a.npy")
 
 
 # --- memory --------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ from tinynode.net.operator import OF_APPLY, Operator, Slots
 from tinynode.net.registry import get_op_info
 from tinynode.net.schema import check_attributes, check_counts
 from tinynode.random import get_generator
-from tinynode.safe_files import MOST_TEXT, parse_json, read_file, reason_of
+from tinynode.safe_files import MOST_TEXT, checked_path, parse_json, read_file, reason_of
 
 _FORMAT = "tinynode net 1"
 _LONGEST_REASON = 1000  # characters: a file may have long names
@@ -104,7 +104,8 @@ def save_net(path: str | os.PathLike[str], net: NetOp) -> None:
         NetError: a constant of an operator cannot be written; the file is unchanged.
         OSError: the file cannot be written; an old file is still whole.
     """
-    replace_file(path, dumps(net).encode("utf-8", "surrogatepass"))
+    content = dumps(net).encode("utf-8", "surrogatepass")
+    replace_file(checked_path("save_net", path), content)
 
 
 def load_net(path: str | os.PathLike[str]) -> NetOp:
@@ -114,6 +115,7 @@ def load_net(path: str | os.PathLike[str]) -> NetOp:
         NetError: the file is no net (see ``loads``); the message has the file's name.
         OSError: the file cannot be read.
     """
+    path = checked_path("load_net", path)
     content = read_file(path, MOST_TEXT)
     try:
         return loads(content)

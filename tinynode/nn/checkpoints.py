@@ -18,12 +18,20 @@ from typing import Any
 import numpy
 
 from tinynode import random
+from tinynode.core.nested import MOST_NUMBERS, check_nested
 from tinynode.core.variable import Variable
 from tinynode.devices import is_array
 from tinynode.errors import StateError, describe, printable
 from tinynode.nn.serializers import load, write_arrays
 from tinynode.nn.state import State, host_array
-from tinynode.safe_files import entry, is_deeper, listed, parse_json, reason_of
+from tinynode.safe_files import (
+    checked_path,
+    entry,
+    is_deeper,
+    listed,
+    parse_json,
+    reason_of,
+)
 
 _TEXT = "checkpoint.json"
 _ARRAY = "@array"
@@ -57,10 +65,12 @@ def save_checkpoint(path: str | os.PathLike[str], **parts: Any) -> None:
             "save_checkpoint: random is the name of tinynode's random state, which is always "
             "saved. Choose another name."
         )
+    path = checked_path("save_checkpoint", path)
     encoder = _Encoder()
     objects: dict[str, Any] = {}
     values: dict[str, Any] = {}
     for name, given in parts.items():
+        check_nested("save_checkpoint", name, given, MOST_NUMBERS, _MOST_DEPTH + 50)
         part = _saved(given)
         if not hasattr(part, "state_dict"):
             values[name] = encoder.encode(name, part)
@@ -104,6 +114,7 @@ def load_checkpoint(path: str | os.PathLike[str], **objects: Any) -> dict[str, A
         StateError: the file is no checkpoint, lacks an object, or holds an object that is not
             given. Or an object's names, shapes or dtypes differ. All objects are unchanged.
     """
+    path = checked_path("load_checkpoint", path)
     arrays = load(path)
     objects = {name: _saved(part) for name, part in objects.items()}
     document = _document(path, arrays)

@@ -16,10 +16,11 @@ from typing import Any
 import numpy
 
 from tinynode import random
+from tinynode.core.conversion import as_flag
 from tinynode.errors import short_text
 from tinynode.nn.checks import checked_size
 from tinynode.nn.data import ArrayDataset, Dataset
-from tinynode.safe_files import listed, read_file
+from tinynode.safe_files import checked_path, listed, read_file
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP")
@@ -62,6 +63,7 @@ class TableDataset(ArrayDataset):
         delimiter: str = ",",
         dtype: Any = None,
     ) -> None:
+        regression = as_flag("TableDataset", "regression", regression)
         table = _Table(path, delimiter)
         given = [name for name in table.header if name != label] if columns is None else columns
         self.columns = list(given)
@@ -88,7 +90,7 @@ class _Table:
     """The cells of a file of comma-separated values."""
 
     def __init__(self, path: str | os.PathLike[str], delimiter: str) -> None:
-        self.path = os.fspath(path)
+        self.path = checked_path("TableDataset", path)
         self.rows: list[list[str]] = []
         self._lines: list[int] = []
         reader = csv.reader(io.StringIO(self._content(), newline=""), delimiter=delimiter)
@@ -219,6 +221,7 @@ class ImageFolder(Dataset):
         _pillow()
         if mode not in ("RGB", "L"):
             raise ValueError(f"ImageFolder: mode must be 'RGB' or 'L', got {mode!r}.")
+        path = checked_path("ImageFolder", path)
         folders = sorted(folder for folder in Path(path).iterdir() if folder.is_dir())
         found = [
             (file, folder.name)

@@ -23,7 +23,7 @@ from tinynode.errors import StateError, describe
 from tinynode.nn import safetensors_files
 from tinynode.nn.module import Module
 from tinynode.nn.state import State, check_has_bytes, host_array, take_prefix
-from tinynode.safe_files import listed, open_file, read_file, reason_of
+from tinynode.safe_files import checked_path, listed, open_file, read_file, reason_of
 
 _FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest date of the zip format
 _SUFFIX = ".npy"
@@ -74,6 +74,7 @@ def save(path: str | os.PathLike[str], module_or_state: Module | Mapping[str, An
             f"save: the second argument must be a Module or a dict of arrays, got "
             f"{describe(module_or_state)}. The path comes first: save('model.npz', model)."
         )
+    path = checked_path("save", path)
     for name, value in state.items():
         if value is None or isinstance(value, bool | int | float | str | list | tuple | dict):
             raise StateError(
@@ -163,6 +164,7 @@ def load(path: str | os.PathLike[str], part: str | None = None) -> State:
             f"load: part must be a name such as 'model', got {describe(part)}. To fill a model "
             "write model.load_state_dict(load(path))."
         )
+    path = checked_path("load", path)
     if safetensors_files.has_suffix(path):
         state = safetensors_files.read_bytes(path, read_file(path))
     else:
@@ -178,6 +180,7 @@ def read_npz(caller: str, path: str | os.PathLike[str], names: Sequence[str] = (
         StateError: the file has another format, is damaged, is compressed, holds pickled objects,
             or lacks a name.
     """
+    path = checked_path(caller, path)
     try:
         with open_file(path) as file:
             size = os.fstat(file.fileno()).st_size
@@ -197,16 +200,18 @@ def map_npy(caller: str, path: str | os.PathLike[str]) -> Any:
         FileNotFoundError: there is no such file.
         StateError: the file has another format, is damaged, or holds pickled objects.
     """
+    path = checked_path(caller, path)
     open_file(path).close()  # refuses a pipe or a device, which NumPy would open
     try:
         array = numpy.lib.format.open_memmap(path, mode="r")
         check_has_bytes("the array", array)
-        return array
+        _check_dtype("the array", array)
     except (*_DAMAGE, MemoryError) as error:  # of the parser, for a header of very many signs
         raise StateError(
             f"{caller}: {os.fspath(path)} is not a file that numpy.save wrote, or it is damaged: "
             f"{reason_of(error)}"
         ) from error
+    return array
 
 
 def _part_of(state: State, part: str) -> State:
@@ -300,4 +305,13 @@ def _read_array(name: str, member: IO[bytes]) -> Any:
     check_has_bytes(name, array)
     if member.read(1):  # the checksum is compared at the end of the member
         raise ValueError(f"{name} has bytes behind the array")
+    _check_dtype(name, array)
     return array
+
+
+def _check_dtype(name: str, array: Any) -> None:
+    """Refuse dates, spans of time and raw bytes; numbers, bools, text, and records pass."""
+    dtype = array.dtype
+    dtypes = [dtype] if dtype.names is None else [dtype[key] for key in dtype.names]
+    if any(one.base.kind not in "biufcSU" for one in dtypes):
+        raise ValueError(f"{name} has elements of the kind {dtype.char!r}, not numbers or text")

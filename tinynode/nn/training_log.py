@@ -16,6 +16,7 @@ from typing import Any
 
 from tinynode.atomic_file import replace_file
 from tinynode.errors import describe
+from tinynode.safe_files import checked_path
 
 Row = dict[str, float]
 """The numbers of an epoch by name; ``epoch`` is the first."""
@@ -90,7 +91,7 @@ def make_log(path: str | os.PathLike[str]) -> FileLog | TensorBoardLog:
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"Trainer: log must be a path, got {describe(path)}.")
-    name = os.fspath(path)
+    name = checked_path("Trainer: log", path)
     return FileLog(name) if name.endswith((".csv", ".jsonl")) else TensorBoardLog(name)
 
 

@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tinynode.safe_files import checked_path
 from tinynode.show.films import text as film_text
 from tinynode.show.films.nodes import Recording
 from tinynode.show.films.questions import asked_question
@@ -121,6 +122,7 @@ class Film(Recording):
             ValueError: the path has another suffix, or an option is not allowed.
             ImportError: the path ends in ``.gif``, and Pillow is not installed.
         """
+        path = checked_path("Film.save", path)
         suffix = Path(path).suffix.lower()
         if suffix in (".svg", ".gif"):
             from tinynode.show.films import frames  # here, since recording needs no pictures

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.errors import describe
+from tinynode.safe_files import checked_path
 from tinynode.show.graphs import dot, mermaid
 from tinynode.show.graphs.diagram_data import MARKS, PHASES, DiagramData, DiagramEdge, DiagramNode
 from tinynode.show.graphs.drawing import drawing
@@ -169,7 +170,7 @@ class Diagram(DiagramData):
             FileNotFoundError: the folder is missing.
             ImportError: the path ends in ``.png``, and Pillow is not installed.
         """
-        target = Path(path)
+        target = Path(checked_path("Diagram.save", path))
         suffix = target.suffix.lower()
         if suffix not in _SUFFIXES:
             raise ValueError(

@@ -18,6 +18,7 @@ from tinynode.configuration import config, no_backprop_mode
 from tinynode.core.variable import Variable
 from tinynode.devices import Device, current_device, find_device
 from tinynode.errors import describe, dtype_name, number_text
+from tinynode.safe_files import checked_path
 from tinynode.show.pixels import save_png
 from tinynode.show.plots.drawing import drawing
 from tinynode.show.plots.figure import (
@@ -66,7 +67,7 @@ class Plot:
             ValueError: the file's name ends otherwise.
             ImportError: the name ends in ``.png``, and Pillow is not installed.
         """
-        target = Path(path)
+        target = Path(checked_path("Plot.save", path))
         suffix = target.suffix.lower()
         if suffix == ".png":
             save_png(drawing(self.figure), target)
