@@ -243,32 +243,6 @@ def test_a_killed_rank_ends_all_and_the_checkpoint_is_whole(seed: int, tmp_path:
     assert kill_a_rank(tmp_path, seed) < LIMIT_SECONDS
 
 
-REPORTING = """
-import os, pathlib, signal, subprocess, sys, time
-children = [subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1) for _ in range(2)]
-for rank, child in enumerate(children):
-    pathlib.Path(f"rank{rank}.log").write_text(f"rank {rank} of 2, process {child.pid}\\n")
-time.sleep(1)
-for child in reversed(children):
-    child.kill()
-    child.wait()
-print("\\n" + "=" * 40 + "\\n=   PID " + str(children[0].pid) + " RUNNING AT host", flush=True)
-sys.exit(9)
-"""
-"""Ends rank 1, then rank 0, and reports rank 0, as mpiexec may do."""
-
-
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the order of ends is Linux's")
-def test_the_first_rank_that_ended_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    command = [sys.executable, "-c", REPORTING]
-    assert ranks.RunningRanks(command, dict(os.environ), tmp_path, 2).run() == 9
-    told = re.findall(r"rank (\d) of 2 \(process \d+\) has died", capsys.readouterr().err)
-    assert told == ["1"]
-
-
 def test_one_progress_bar_in_a_terminal(tmp_path: Path) -> None:
     controller, terminal = pty.openpty()
     command = [*TRAIN, "digits", "--epochs", "2", "--ranks", "2"]

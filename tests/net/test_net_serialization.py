@@ -15,8 +15,8 @@ from op_cases import CASES, Case
 import tinynode as tn
 from tinynode import functions as fn
 from tinynode.errors import NetError
+from tinynode.functions.attributes import Place, Slice
 from tinynode.functions.image_windows import Windows
-from tinynode.functions.indexing import Place, Slice
 from tinynode.net import NetOp, Operator, Scope, backward, dumps, load_net, loads, save_net
 
 DEVICES = ["numpy", "strict:device1"]

@@ -29,7 +29,7 @@ from op_cases.rows import (
     zeros,
 )
 from tinynode import functions as fn
-from tinynode.functions.indexing import Place, Slice
+from tinynode.functions.attributes import Place, Slice
 
 # --- products, variances, running sums and products ----------------------------------------------
 

@@ -118,7 +118,8 @@ def test_the_public_names_are_these(module: types.ModuleType, pinned: str) -> No
 
 def test_each_file_of_functions_has_a_sorted_list() -> None:
     folder = Path(functions.__file__).parent
-    helpers = {"__init__", "attributes", "guards", "image_windows", "operands", "recurrent"}
+    helpers = {"__init__", "attribute_types", "attributes", "checked", "guards"}
+    helpers |= {"image_windows", "operands", "recurrent"}
     for name in {path.stem for path in folder.glob("*.py")} - helpers:
         names = importlib.import_module(f"tinynode.functions.{name}").__all__
         assert names == sorted(set(names)), name

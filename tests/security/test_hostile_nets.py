@@ -17,13 +17,12 @@ import tinynode as tn
 from tinynode import functions as fn
 from tinynode.errors import NetError
 from tinynode.functions import activation
-from tinynode.functions.attributes import AnyIndex, Axes, Dtype, Shape, Within
+from tinynode.functions.attribute_types import attribute_types, fits
+from tinynode.functions.attributes import AnyIndex, Axes, Dtype, Place, Shape, Slice, Within
 from tinynode.functions.convolution import Conv2d, Conv2dGradW, Conv2dGradX
 from tinynode.functions.image_windows import Windows
-from tinynode.functions.indexing import Place, Slice
 from tinynode.functions.pooling import TakeWinners
 from tinynode.net import Scope, load_net, loads, registry, save_net
-from tinynode.net.attribute_types import attribute_types, fits
 from tinynode.net.operator import operator_of
 from tinynode.net.passes import TimesNumber
 from tinynode.nn.updates import AdamUpdate
@@ -316,9 +315,11 @@ def test_no_other_object_of_scipy_is_called(monkeypatch: pytest.MonkeyPatch) -> 
     x = tn.Variable(np.asarray([0.1, 0.2]))
     tn.trace(x.__array_namespace__().special.ellipj, x, 0.5)  # registers the class
     attrs = {"function": "test", "constants": [[0, "fast"]], "keywords": []}
-    net = loads(net_text("opaque_special", ["x"], ["y"], attrs))
-    with pytest.raises(NetError, match=r"scipy\.special has no function 'test'"):
-        net.run(Scope({"x": x}))
+    message = r"attribute function must be str with the name of a function of scipy\.special"
+    for name in ("test", "seterr", "SpecialFunctionError", "__doc__", "no such function"):
+        text = net_text("opaque_special", ["x"], ["y"], attrs | {"function": name})
+        with pytest.raises(NetError, match=f"loads: operator 0: opaque_special: {message}, got"):
+            loads(text)
     with pytest.raises(AttributeError, match="has no function 'test'"):
         x.__array_namespace__().special.test(x)
     assert calls == []
@@ -401,6 +402,7 @@ def plan_with(node: Any, arrays: list[Any], attrs: dict[str, Any]) -> FastPlan:
     outputs = [f"y{i}" for i in range(len(expected))]
     operator = operator_of(node, names, outputs)
     operator.attrs = operator.attrs | attrs
+    operator._note_checked()  # here the plan alone is attacked, without the check before
     values = zip([*names, *outputs], [*arrays, *expected], strict=True)
     forms = {name: (a.shape, a.dtype) for name, a in values}
     device = tn.get_device("fast")

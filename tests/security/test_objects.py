@@ -318,7 +318,9 @@ DRAWS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("words", DRAWS)
-@pytest.mark.parametrize("value", ["a", 1j, X, None, *LISTS], ids=str)
+@pytest.mark.parametrize(
+    "value", ["a", 1j, X, None, *LISTS], ids=lambda value: getattr(value, "__name__", str(value))
+)
 def test_draws_name_a_hostile_argument(words: str, value: Any) -> None:
     given = value() if callable(value) and value in LISTS else value
     start = time.perf_counter()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy
 
@@ -16,6 +16,8 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, backend_of, namespace_of, to_host
 from tinynode.functions.arithmetic import zero_safe_multiply
+from tinynode.functions.attributes import Axis
+from tinynode.functions.checked import checked
 from tinynode.functions.operands import as_operands, first_variable
 from tinynode.functions.shapes import common_shape, unbroadcast
 
@@ -46,9 +48,33 @@ def scipy_function(name: str) -> Any:
             f"xp.special.{name}: the values come from SciPy, which is not installed. Install it: "
             "pip install scipy, or pip install 'tinynode[scipy]'."
         ) from error
-    if name not in module.__all__:
+    found = getattr(module, name) if name in module.__all__ else None
+    if found is None or isinstance(found, type) or name in _SETTINGS:
         raise AttributeError(f"xp.special.{name}: scipy.special has no function {name!r}.")
-    return getattr(module, name)
+    return found
+
+
+_SETTINGS = ("geterr", "seterr")
+"""These change settings of SciPy for the whole process."""
+
+
+class NameOfSpecial(NamedTuple):
+    """A text with the name of a function of scipy.special."""
+
+    def takes(self, value: Any) -> bool:
+        """True for the name of a function; without SciPy, only names with a rule are known."""
+        if value in RULES:
+            return True
+        try:
+            return callable(scipy_function(value))
+        except (AttributeError, ImportError):
+            return False
+
+    def __str__(self) -> str:
+        return "with the name of a function of scipy.special"
+
+
+SpecialName = Annotated[str, NameOfSpecial()]
 
 
 def host_value(name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
@@ -96,8 +122,8 @@ class SpecialFunction(FunctionNode):
     derivative is infinite or undefined.
     """
 
-    def __init__(self, function: str) -> None:
-        self.function = function
+    def __init__(self, function: SpecialName) -> None:
+        self.function: str = checked(self, "function", function)
 
     @property
     def label(self) -> str:
@@ -114,10 +140,10 @@ class SpecialFunction(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         xs, (y,) = self.get_retained_inputs(), self.get_retained_outputs()
-        rules = RULES[self.function]
+        rules = RULES.get(self.function, ())
         gradients: list[Variable | None] = [None] * len(xs)
         for i in target_input_indexes:
-            rule = rules[i]
+            rule = rules[i] if i < len(rules) else None
             if rule is None:
                 gradients[i] = MissingRule(self.function, i).apply((gy, xs[i]))[0]
             else:
@@ -139,13 +165,13 @@ class OpaqueSpecial(FunctionNode):
 
     def __init__(
         self,
-        function: str,
-        constants: tuple[tuple[int, Any], ...],
+        function: SpecialName,
+        constants: tuple[tuple[Axis, Any], ...],
         keywords: tuple[tuple[str, Any], ...],
     ) -> None:
-        self.function = function
-        self.constants = constants
-        self.keywords = keywords
+        self.function: str = checked(self, "function", function)
+        self.constants: tuple[Any, ...] = checked(self, "constants", constants)
+        self.keywords: tuple[Any, ...] = checked(self, "keywords", keywords)
 
     @property
     def label(self) -> str:
@@ -182,9 +208,9 @@ class MissingRule(FunctionNode):
         position: the argument without a rule; None if the function has no rule at all.
     """
 
-    def __init__(self, function: str, position: int | None) -> None:
-        self.function = function
-        self.position = position
+    def __init__(self, function: str, position: Axis | None) -> None:
+        self.function: str = checked(self, "function", function)
+        self.position: int | None = checked(self, "position", position)
 
     def forward(self, inputs: Arrays) -> Arrays:
         *gradients, x = inputs

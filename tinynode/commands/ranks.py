@@ -15,13 +15,11 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import select
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
@@ -55,7 +53,7 @@ def start_ranks(number: int, arguments: Sequence[str], logs: Path) -> int:
         environment.setdefault(variable, str(share))
     if is_capable_terminal():
         environment[TERMINAL_VARIABLE] = str(shutil.get_terminal_size().columns)
-    return RunningRanks([*command, *arguments], environment, logs, number).run()
+    return RunningRanks([*command, *arguments], environment, logs).run()
 
 
 def _launcher() -> str:
@@ -77,17 +75,12 @@ class RunningRanks:
         command: starts the ranks.
         environment: the variables of the ranks.
         logs: the folder with the files of the ranks.
-        number: the number of ranks.
     """
 
-    def __init__(
-        self, command: list[str], environment: dict[str, str], logs: Path, number: int
-    ) -> None:
+    def __init__(self, command: list[str], environment: dict[str, str], logs: Path) -> None:
         self.command = command
         self.environment = environment
         self.logs = logs
-        self.number = number
-        self.endings = Endings()
         self.process: subprocess.Popen[bytes] | None = None
 
     def run(self) -> int:
@@ -105,14 +98,10 @@ class RunningRanks:
                 self.process = process
                 errors = threading.Thread(target=self._show_errors, args=[process.stderr])
                 errors.start()
-                endings = threading.Thread(target=self._watch_endings, args=[process])
-                endings.start()
                 self._show_output(process.stdout)
                 errors.join()
-                endings.join()
             return process.returncode if process.returncode >= 0 else 1
         finally:
-            self.endings.close()
             for number, handler in before.items():
                 signal.signal(number, handler)
 
@@ -130,9 +119,8 @@ class RunningRanks:
             end = start if start >= 0 else len(kept) - _beginning(kept)
             _write(sys.stdout, kept[:end])
             kept = kept[end:]
-        for reported in re.findall(rb"=\s+PID (\d+) RUNNING AT", kept):
-            number = self.endings.first() or int(reported)
-            rank = self._ranks().get(number, "a rank")
+        for process in re.findall(rb"=\s+PID (\d+) RUNNING AT", kept):
+            rank, number = self._rank_of(process.decode()), process.decode()
             _write(sys.stderr, f"{rank} (process {number}) has died, so all ranks end.\n".encode())
         if not kept.startswith(_REPORT):
             _write(sys.stdout, kept)
@@ -143,64 +131,18 @@ class RunningRanks:
             if not _NOISE.match(line):
                 _write(sys.stderr, line)
 
-    def _watch_endings(self, process: subprocess.Popen[bytes]) -> None:
-        """Watch the process of each rank as soon as its file names it."""
-        while process.poll() is None and len(self.endings.processes) < self.number:
-            for number in self._ranks():
-                self.endings.watch(number)
-            time.sleep(_PAUSE)
-
-    def _ranks(self) -> dict[int, str]:
-        """Processes to ranks, such as ``rank 0 of 2``, by the last lines that name them."""
-        ranks = {}
+    def _rank_of(self, process: str) -> str:
+        """The rank of a process, by the first lines of the files."""
         for path in sorted(self.logs.glob("rank*.log")):
             told = re.findall(
                 r"^(rank \d+ of \d+), process (\d+)$", path.read_text(), re.MULTILINE
             )
-            if told:
-                ranks[int(told[-1][1])] = told[-1][0]
-        return ranks
-
-
-class Endings:
-    """Which of several processes ended first.
-
-    mpiexec ends all ranks after the death of one, and may report any of them. Linux keeps the
-    order: ``epoll`` tells the processes that have ended, the first one first. Other systems do not
-    tell.
-    """
-
-    def __init__(self) -> None:
-        self.processes: dict[int, int] = {}  # descriptors to processes
-        self.queue = select.epoll() if hasattr(os, "pidfd_open") else None
-
-    def watch(self, process: int) -> None:
-        """Watch a process, once."""
-        if self.queue is None or process in self.processes.values():
-            return
-        try:
-            descriptor = os.pidfd_open(process)
-        except OSError:  # it has ended, or the system is too old
-            return
-        self.processes[descriptor] = process
-        self.queue.register(descriptor, select.EPOLLIN)
-
-    def first(self) -> int | None:
-        """The process that ended first; None: it is not known."""
-        events = [] if self.queue is None else self.queue.poll(0)
-        return self.processes[events[0][0]] if events else None
-
-    def close(self) -> None:
-        """Close the descriptors."""
-        for descriptor in self.processes:
-            os.close(descriptor)
-        if self.queue is not None:
-            self.queue.close()
+            if told and told[-1][1] == process:
+                return str(told[-1][0])
+        return "a rank"
 
 
 _PASSED = (signal.SIGINT, signal.SIGTERM)
-_PAUSE = 0.05
-"""Seconds between two looks at the files of the ranks."""
 _REPORT = b"\n" + b"=" * 40
 """The beginning of mpiexec's report about a dead process."""
 _NOISE = re.compile(rb"\[mpiexec@|Abort\(\d+\) on node")

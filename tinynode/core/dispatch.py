@@ -15,6 +15,7 @@ from tinynode.core.hooks import FunctionHook, tell_failed
 from tinynode.core.messages import (
     forward_too_large,
     is_too_large,
+    note_constants,
     output_not_array,
     output_not_tuple,
 )
@@ -56,6 +57,7 @@ def run_forward(function: Any, arrays: Arrays, device: Device, output_device: De
             function.check_types(arrays)
         if is_too_large(error):
             raise forward_too_large(function, arrays, error) from error
+        note_constants(error, function)
         raise
     if len(outputs) != 1 or type(outputs[0]) not in output_device.array_types:
         return _lift(outputs, output_device, function.label)

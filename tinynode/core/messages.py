@@ -24,6 +24,7 @@ from tinynode.errors import (
     OutputError,
     RequiresGradError,
     SizeError,
+    TinynodeError,
     VmapError,
     describe,
     dtype_name,
@@ -217,6 +218,16 @@ def is_too_large(error: Exception) -> bool:
         )
     )
     return is_numpy or isinstance(error, MemoryError | OverflowError)
+
+
+def note_constants(error: Exception, function: Any) -> None:
+    """Add the function and its constants to an error of an array library, which has no name."""
+    names = inspect.signature(type(function).__init__).parameters
+    constants = {name: value for name, value in vars(function).items() if name in names}
+    if constants and not isinstance(error, TinynodeError):
+        texts = [f"{name}={short_text(value)}" for name, value in constants.items()]
+        title = type(function).__name__
+        error.add_note(f"It was raised by the forward of {title}, {', '.join(texts)}.")
 
 
 def forward_too_large(function: Any, arrays: Any, error: Exception) -> SizeError:

@@ -11,6 +11,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.errors import unknown_keywords
 from tinynode.functions.arithmetic import abs, masked, multiply
+from tinynode.functions.checked import checked_float
 from tinynode.functions.comparison import clip, greater, less
 from tinynode.functions.exponential import (
     Exp,
@@ -317,7 +318,7 @@ class LeakyReLU(FunctionNode):
     is_elementwise = True
 
     def __init__(self, slope: float) -> None:
-        self.slope = slope
+        self.slope = checked_float(self, "slope", slope)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -344,7 +345,7 @@ class LeakyReLUGrad(FunctionNode):
     is_elementwise = True
 
     def __init__(self, slope: float) -> None:
-        self.slope = slope
+        self.slope = checked_float(self, "slope", slope)
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, gy = inputs
@@ -383,8 +384,8 @@ class ELU(FunctionNode):
     is_elementwise = True
 
     def __init__(self, alpha: float, scale: float) -> None:
-        self.alpha = alpha
-        self.scale = scale
+        self.alpha = checked_float(self, "alpha", alpha)
+        self.scale = checked_float(self, "scale", scale)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -411,8 +412,8 @@ class ELUGrad(FunctionNode):
     is_elementwise = True
 
     def __init__(self, alpha: float, scale: float) -> None:
-        self.alpha = alpha
-        self.scale = scale
+        self.alpha = checked_float(self, "alpha", alpha)
+        self.scale = checked_float(self, "scale", scale)
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, gy = inputs

@@ -13,6 +13,7 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.arithmetic import BroadcastingNode, masked
+from tinynode.functions.checked import checked_float
 from tinynode.functions.operands import (
     as_floating,
     as_operand,
@@ -278,8 +279,8 @@ class Clip(FunctionNode):
     is_elementwise = True
 
     def __init__(self, low: float | None, high: float | None) -> None:
-        self.low = low
-        self.high = high
+        self.low = checked_float(self, "low", low)
+        self.high = checked_float(self, "high", high)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -305,8 +306,8 @@ class ClipGrad(FunctionNode):
     is_elementwise = True
 
     def __init__(self, low: float | None, high: float | None) -> None:
-        self.low = low
-        self.high = high
+        self.low = checked_float(self, "low", low)
+        self.high = checked_float(self, "high", high)
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, gy = inputs

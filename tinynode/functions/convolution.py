@@ -36,7 +36,16 @@ from tinynode.devices import (
 )
 from tinynode.errors import OperandError, SizeError, describe, unknown_keywords
 from tinynode.functions.attributes import Count, Counts, Lengths
-from tinynode.functions.image_windows import IntPair, Windows, integer, make_windows, pair
+from tinynode.functions.checked import checked_length
+from tinynode.functions.image_windows import (
+    IntPair,
+    Windows,
+    checked_pair,
+    checked_windows,
+    integer,
+    make_windows,
+    pair,
+)
 from tinynode.functions.manipulation import pad
 from tinynode.functions.operands import (
     as_floating,
@@ -120,8 +129,8 @@ class Unfold(FunctionNode):
     is_polynomial = True
 
     def __init__(self, windows: Windows, counts: Counts | None = None) -> None:
-        self.windows = windows
-        self.counts = counts
+        self.windows = checked_windows(self, windows)
+        self.counts = None if counts is None else checked_pair(self, "counts", counts, 1)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -144,8 +153,8 @@ class Fold(FunctionNode):
     wide = True
 
     def __init__(self, windows: Windows, image: Lengths) -> None:
-        self.windows = windows
-        self.image = image
+        self.windows = checked_windows(self, windows)
+        self.image = checked_pair(self, "image", image, 0)
 
     def forward(self, inputs: Arrays) -> Arrays:
         return (fold_columns(inputs[0], self.windows, self.image),)
@@ -172,9 +181,9 @@ class Conv2d(FunctionNode):
     is_polynomial = True
 
     def __init__(self, windows: Windows, groups: Count, counts: Counts) -> None:
-        self.windows = windows
-        self.groups = groups
-        self.counts = counts
+        self.windows = checked_windows(self, windows)
+        self.groups = checked_length(self, "groups", groups, 1)
+        self.counts = checked_pair(self, "counts", counts, 1)
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, w = inputs
@@ -240,9 +249,9 @@ class Conv2dGradX(FunctionNode):
     is_polynomial = True
 
     def __init__(self, windows: Windows, groups: Count, image: Lengths) -> None:
-        self.windows = windows
-        self.groups = groups
-        self.image = image
+        self.windows = checked_windows(self, windows)
+        self.groups = checked_length(self, "groups", groups, 1)
+        self.image = checked_pair(self, "image", image, 0)
 
     def forward(self, inputs: Arrays) -> Arrays:
         gy, w = inputs
@@ -285,8 +294,8 @@ class Conv2dGradW(FunctionNode):
     is_polynomial = True
 
     def __init__(self, windows: Windows, groups: Count) -> None:
-        self.windows = windows
-        self.groups = groups
+        self.windows = checked_windows(self, windows)
+        self.groups = checked_length(self, "groups", groups, 1)
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, gy = inputs

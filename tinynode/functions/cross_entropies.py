@@ -19,6 +19,7 @@ from tinynode.functions.activation import (
 )
 from tinynode.functions.arithmetic import BroadcastingNode
 from tinynode.functions.attributes import INT64, Fraction, Length, Reduction
+from tinynode.functions.checked import checked_fraction, checked_label, checked_length
 from tinynode.functions.comparison import equal, not_equal
 from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.exponential import Exp, sigmoid
@@ -61,8 +62,8 @@ class _LabelledRows(FunctionNode):
 
     def __init__(self, reduction: Reduction, ignore_label: int, smoothing: Fraction = 0.0) -> None:
         self.reduction = check_reduction(type(self).__name__, reduction)
-        self.ignore_label = ignore_label
-        self.smoothing = smoothing
+        self.ignore_label = checked_label(self, ignore_label)
+        self.smoothing = checked_fraction(self, "smoothing", smoothing)
 
     def _counts(self, valid: Array, labels: Array, weights: Sequence[Array], like: Array) -> Array:
         """w[label_i], or 1 without weights, and 0 where the row is not valid: (n)."""
@@ -321,7 +322,7 @@ class TakeLabels(FunctionNode):
     input_counts = (2,)
 
     def __init__(self, ignore_label: int) -> None:
-        self.ignore_label = ignore_label
+        self.ignore_label = checked_label(self, ignore_label)
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, labels = inputs
@@ -350,8 +351,8 @@ class PutLabels(FunctionNode):
     input_counts = (2,)
 
     def __init__(self, ignore_label: int, classes: Length) -> None:
-        self.ignore_label = ignore_label
-        self.classes = classes
+        self.ignore_label = checked_label(self, ignore_label)
+        self.classes = checked_length(self, "classes", classes)
 
     def forward(self, inputs: Arrays) -> Arrays:
         g, labels = inputs
@@ -429,7 +430,7 @@ class BinaryLabels(FunctionNode):
     is_elementwise = True
 
     def __init__(self, ignore_label: int) -> None:
-        self.ignore_label = ignore_label
+        self.ignore_label = checked_label(self, ignore_label)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (t,) = inputs

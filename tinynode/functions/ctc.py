@@ -16,6 +16,7 @@ from tinynode.devices import Array, Arrays, any_true, is_integer, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.functions.arithmetic import negative
 from tinynode.functions.attributes import Length
+from tinynode.functions.checked import checked_length
 from tinynode.functions.comparison import less
 from tinynode.functions.data_types import narrowed, widened
 from tinynode.functions.indexing import TakeAlongAxis
@@ -45,9 +46,9 @@ class CTCStates(FunctionNode):
     output_counts = (6,)
 
     def __init__(self, time: Length, classes: Length, blank: Length) -> None:
-        self.time = time
-        self.classes = classes
-        self.blank = blank
+        self.time = checked_length(self, "time", time)
+        self.classes = checked_length(self, "classes", classes)
+        self.blank = checked_length(self, "blank", blank)
 
     def forward(self, inputs: Arrays) -> Arrays:
         labels, steps, counts = inputs

@@ -23,6 +23,7 @@ from tinynode.devices import (
 from tinynode.errors import OperandError, dtype_name
 from tinynode.functions import guards
 from tinynode.functions.attributes import Dtype
+from tinynode.functions.checked import checked_device, checked_dtype
 from tinynode.functions.operands import as_operand, input_nodes, unchanged
 
 __all__ = ["AsType", "Copy", "Identity", "ToDevice", "astype", "copy", "identity", "to_device"]
@@ -86,7 +87,7 @@ class AsType(FunctionNode):
     is_polynomial = True
 
     def __init__(self, dtype: Dtype) -> None:
-        self.dtype = dtype
+        self.dtype = checked_dtype(self, dtype)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -146,9 +147,9 @@ class ToDevice(FunctionNode):
     complex_rule = "conjugate"
 
     def __init__(self, source: Device, target: Device) -> None:
-        self.source = source
-        self.target = target
-        self.output_device = target
+        self.source = checked_device(self, "source", source)
+        self.target = checked_device(self, "target", target)
+        self.output_device = self.target
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

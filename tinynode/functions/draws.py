@@ -22,6 +22,13 @@ from tinynode.devices import Array, Arrays, Device
 from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.activation import softmax
 from tinynode.functions.attributes import AnyGenerator, Dtype, Fraction, Shape
+from tinynode.functions.checked import (
+    checked_device,
+    checked_dtype,
+    checked_fraction,
+    checked_shape,
+    checked_source,
+)
 from tinynode.functions.operands import (
     as_floating,
     as_number,
@@ -138,11 +145,11 @@ class DropoutMask(FunctionNode):
         ratio: Fraction,
         generator: AnyGenerator,
     ) -> None:
-        self.shape = shape
-        self.dtype = dtype
-        self.output_device = device
-        self.ratio = ratio
-        self.generator = generator
+        self.shape = checked_shape(self, shape)
+        self.dtype = checked_dtype(self, dtype)
+        self.output_device = checked_device(self, "device", device)
+        self.ratio = checked_fraction(self, "ratio", ratio)
+        self.generator = checked_source(self, generator)
 
     def forward(self, inputs: Arrays) -> Arrays:
         device = self.output_device
@@ -255,10 +262,10 @@ class GumbelNoise(FunctionNode):
     def __init__(
         self, shape: Shape, dtype: Dtype, device: Device, generator: AnyGenerator
     ) -> None:
-        self.shape = shape
-        self.dtype = dtype
-        self.output_device = device
-        self.generator = generator
+        self.shape = checked_shape(self, shape)
+        self.dtype = checked_dtype(self, dtype)
+        self.output_device = checked_device(self, "device", device)
+        self.generator = checked_source(self, generator)
 
     def forward(self, inputs: Arrays) -> Arrays:
         device = self.output_device

@@ -21,6 +21,7 @@ from tinynode.devices import Array, Arrays, backend_of, is_integer, namespace_of
 from tinynode.errors import OperandError, dtype_name
 from tinynode.functions import guards
 from tinynode.functions.arithmetic import BroadcastingNode, zero_safe_multiply
+from tinynode.functions.checked import checked_float
 from tinynode.functions.comparison import equal
 from tinynode.functions.operands import (
     as_differentiable,
@@ -332,7 +333,7 @@ class PowConstant(FunctionNode):
     complex_rule = "conjugate"
 
     def __init__(self, exponent: float) -> None:
-        self.exponent = exponent
+        self.exponent = checked_float(self, "exponent", exponent)
 
     @property
     def finite_slope(self) -> bool:  # type: ignore[override]

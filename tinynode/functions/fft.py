@@ -24,8 +24,9 @@ from tinynode.configuration import config
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, Arrays, Device, get_device, namespace_of
-from tinynode.errors import OperandError, describe
+from tinynode.errors import OperandError, describe, short_text
 from tinynode.functions.attributes import Axes, Count, Norm
+from tinynode.functions.checked import checked_axes, checked_length
 from tinynode.functions.complex_numbers import conj, is_complex
 from tinynode.functions.data_types import astype
 from tinynode.functions.indexing import get_item
@@ -65,9 +66,9 @@ TURNED: dict[Norm, Norm] = {"backward": "forward", "ortho": "ortho", "forward": 
 
 def check_norm(function: str, norm: Norm) -> Norm:
     """The norm. Raises ValueError unless it is "backward", "ortho" or "forward"."""
-    if norm not in TURNED:
+    if not isinstance(norm, str) or norm not in TURNED:
         raise ValueError(
-            f"{function}: norm is {norm!r}; it must be 'backward', 'ortho' or 'forward'."
+            f"{function}: norm is {short_text(norm)}; it must be 'backward', 'ortho' or 'forward'."
         )
     return norm
 
@@ -78,7 +79,7 @@ class TransformNode(FunctionNode):
     complex_rule = "own"
 
     def __init__(self, axes: Axes, norm: Norm) -> None:
-        self.axes = axes
+        self.axes = checked_axes(self, axes)
         self.norm: Norm = check_norm(type(self).__name__, norm)
 
 
@@ -140,7 +141,7 @@ class InverseRealFft(TransformNode):
 
     def __init__(self, axes: Axes, norm: Norm, n: Count) -> None:
         super().__init__(axes, norm)
-        self.n = n
+        self.n = checked_length(self, "n", n, 1)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tinynode.errors import OperandError, short_text
+from tinynode.functions.attributes import MOST_INT64, Positive, Whole
+from tinynode.functions.checked import checked
 from tinynode.functions.operands import checked_range
 
 IntPair = int | tuple[int, int]
@@ -19,10 +21,10 @@ IntPair = int | tuple[int, int]
 class Windows(NamedTuple):
     """How windows lie on an image: each entry is for rows and columns."""
 
-    size: tuple[int, int]
-    stride: tuple[int, int]
-    padding: tuple[int, int]
-    dilation: tuple[int, int]
+    size: tuple[Positive, Positive]
+    stride: tuple[Positive, Positive]
+    padding: tuple[Whole, Whole]
+    dilation: tuple[Positive, Positive]
 
     @property
     def are_apart(self) -> bool:
@@ -84,7 +86,7 @@ class Windows(NamedTuple):
 
     def _line(self, axis: int, place: int, count: int) -> slice:
         start = place * self.dilation[axis]
-        stride = self.stride[axis]
+        stride = self.stride[axis] if count > 1 else 1  # a huge one would be a huge step in memory
         return slice(start, start + stride * (count - 1) + 1, stride)
 
 
@@ -158,3 +160,27 @@ def make_windows(
             f"do not fit on images of {shape[2:]} with padding {windows.padding}."
         )
     return windows
+
+
+def checked_windows(node: Any, windows: Any) -> Windows:
+    """The windows of a constructor, with integers in range."""
+    if type(windows) is Windows and all(map(_is_pair, windows, (1, 1, 0, 1))):
+        return windows
+    found: Windows = checked(node, "windows", windows)
+    return found
+
+
+def checked_pair(node: Any, name: str, given: Any, least: int) -> tuple[int, int]:
+    """Two integers of a constructor, such as the height and width of an image."""
+    found: tuple[int, int] = given if _is_pair(given, least) else checked(node, name, given)
+    return found
+
+
+def _is_pair(given: Any, least: int) -> bool:
+    """True for two integers, not below ``least`` and of at most 64 bits."""
+    if type(given) is not tuple or len(given) != 2:
+        return False
+    first, second = given
+    if type(first) is not int or type(second) is not int:
+        return False
+    return least <= first <= MOST_INT64 and least <= second <= MOST_INT64

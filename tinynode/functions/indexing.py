@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 
@@ -34,8 +34,9 @@ from tinynode.devices import (
     own_backend,
     put,
 )
-from tinynode.errors import DeviceMixError, OperandError, describe
-from tinynode.functions.attributes import AnyIndex, Axis, Length, Shape
+from tinynode.errors import DeviceMixError, OperandError, describe, short_text
+from tinynode.functions.attributes import AnyIndex, Axis, Length, Place, Shape, Slice
+from tinynode.functions.checked import checked_axis, checked_index, checked_length, checked_shape
 from tinynode.functions.masking import mark_masked
 from tinynode.functions.operands import (
     as_operand,
@@ -61,27 +62,6 @@ __all__ = [
     "take",
     "take_along_axis",
 ]
-
-
-class Slice(NamedTuple):
-    """A slice as a hashable constant."""
-
-    start: int | None
-    stop: int | None
-    step: int | None
-
-    def __repr__(self) -> str:
-        return ":".join("" if n is None else str(n) for n in self)
-
-
-class Place(NamedTuple):
-    """Stands in an index for an array, an input of the function; the array covers some axes."""
-
-    axes: int
-
-    def __repr__(self) -> str:
-        return "array"
-
 
 Index = AnyIndex
 """An index as hashable constants: int, Slice, None, Ellipsis and Place."""
@@ -204,8 +184,8 @@ def thaw_index(index: Index, shape: tuple[int, ...], arrays: Arrays = ()) -> Ind
             array = next(waiting, None)
             if array is None:
                 raise ValueError(
-                    f"index {index} has more places than the {len(arrays)} arrays given. Give an "
-                    "array for each place."
+                    f"index {short_text(index)} has more places than the {len(arrays)} arrays "
+                    "given. Give an array for each place."
                 )
             thawed.append(array)
         else:
@@ -275,7 +255,7 @@ def check_fits(function: str, index: Index, x: Variable, arrays: list[Variable])
     """
     if named_axes(index) > x.ndim or index.count(Ellipsis) > 1:
         raise IndexError(
-            f"{function}: index {index} has too many entries for x of shape {x.shape}."
+            f"{function}: index {short_text(index)} has too many entries for x of shape {x.shape}."
         )
     named = [item for item in index if item is not None and item is not Ellipsis]
     waiting = iter(arrays)
@@ -399,7 +379,7 @@ class AddAt(FunctionNode):
     wide = True
 
     def __init__(self, length: Length) -> None:
-        self.length = length
+        self.length = checked_length(self, "length", length)
 
     def forward(self, inputs: Arrays) -> Arrays:
         values, indices = inputs
@@ -488,8 +468,8 @@ class PositionsAlongAxis(FunctionNode):
     """
 
     def __init__(self, axis: Axis, shape: Shape) -> None:
-        self.axis = axis
-        self.shape = shape
+        self.axis = checked_axis(self, axis)
+        self.shape = checked_shape(self, shape)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (indices,) = inputs
@@ -537,7 +517,7 @@ class GetItem(FunctionNode):
     is_polynomial = True
 
     def __init__(self, index: Index) -> None:
-        self.index = index
+        self.index = checked_index(self, index)
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, *arrays = inputs
@@ -584,8 +564,8 @@ class GetItemGrad(FunctionNode):
     is_polynomial = True
 
     def __init__(self, index: Index, shape: Shape) -> None:
-        self.index = index
-        self.shape = shape
+        self.index = checked_index(self, index)
+        self.shape = checked_shape(self, shape)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (gy,) = inputs
@@ -605,8 +585,8 @@ class Positions(FunctionNode):
     input_counts = (1, ...)
 
     def __init__(self, index: Index, shape: Shape) -> None:
-        self.index = index
-        self.shape = shape
+        self.index = checked_index(self, index)
+        self.shape = checked_shape(self, shape)
 
     def forward(self, inputs: Arrays) -> Arrays:
         xp = namespace_of(inputs[0])
@@ -629,7 +609,7 @@ class SetItem(FunctionNode):
     is_polynomial = True
 
     def __init__(self, index: Index) -> None:
-        self.index = index
+        self.index = checked_index(self, index)
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, v, *arrays = inputs

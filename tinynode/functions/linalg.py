@@ -25,6 +25,7 @@ from tinynode.devices import Array, Arrays, any_true, namespace_of, without_hidd
 from tinynode.errors import OperandError, describe, short_text
 from tinynode.functions import guards
 from tinynode.functions.arithmetic import abs, multiply, zero_safe_multiply
+from tinynode.functions.checked import checked_float
 from tinynode.functions.comparison import equal, not_equal
 from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.decompositions import (
@@ -333,7 +334,7 @@ class Pinv(FunctionNode):
     type_hint = "x is (..., n, m), floating."
 
     def __init__(self, rtol: float | None) -> None:
-        self.rtol = rtol
+        self.rtol = checked_float(self, "rtol", rtol)
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
         expect(is_floating(in_types[0]), in_types[0].ndim >= 2)

@@ -15,6 +15,7 @@ from tinynode.errors import OperandError, describe, short_text, unknown_keywords
 from tinynode.functions.activation import relu
 from tinynode.functions.arithmetic import BroadcastingNode, abs
 from tinynode.functions.attributes import Reduction, Shape
+from tinynode.functions.checked import checked_float, checked_label, checked_shape
 from tinynode.functions.comparison import clip, equal, maximum
 from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.exponential import log, square
@@ -54,9 +55,11 @@ _REDUCTIONS: tuple[Reduction, ...] = ("mean", "sum", "none")
 def check_reduction(function: str, reduction: str) -> Reduction:
     """The reduction. Raises ValueError unless it is "mean", "sum" or "none"."""
     for known in _REDUCTIONS:
-        if reduction == known:
+        if isinstance(reduction, str) and reduction == known:
             return known
-    raise ValueError(f'{function}: reduction must be "mean", "sum" or "none", got {reduction!r}.')
+    raise ValueError(
+        f'{function}: reduction must be "mean", "sum" or "none", got {short_text(reduction)}.'
+    )
 
 
 def both_floating(
@@ -121,7 +124,7 @@ class Huber(FunctionNode):
     is_elementwise = True
 
     def __init__(self, delta: float) -> None:
-        self.delta = delta
+        self.delta = checked_float(self, "delta", delta)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (d,) = inputs
@@ -230,7 +233,7 @@ class MeanOfCounted(FunctionNode):
     wide = True
 
     def __init__(self, ignore_label: int) -> None:
-        self.ignore_label = ignore_label
+        self.ignore_label = checked_label(self, ignore_label)
 
     def forward(self, inputs: Arrays) -> Arrays:
         losses, labels = inputs
@@ -257,7 +260,7 @@ class MeanOfCountedGrad(MeanOfCounted):
 
     def __init__(self, ignore_label: int, shape: Shape) -> None:
         super().__init__(ignore_label)
-        self.shape = shape
+        self.shape = checked_shape(self, shape)
 
     def forward(self, inputs: Arrays) -> Arrays:
         g, labels = inputs
@@ -290,7 +293,7 @@ class Hinge(FunctionNode):
     input_counts = (2,)
 
     def __init__(self, ignore_label: int) -> None:
-        self.ignore_label = ignore_label
+        self.ignore_label = checked_label(self, ignore_label)
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, labels = inputs

@@ -14,7 +14,8 @@ from tinynode.core.messages import call_too_large
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, Arrays, is_array, is_floating, namespace_of, put
 from tinynode.errors import OperandError, SizeError, describe, short_text, unknown_keywords
-from tinynode.functions.attributes import Axes, Axis, Length
+from tinynode.functions.attributes import Axes, Axis, Length, Shift
+from tinynode.functions.checked import checked, checked_axes, checked_axis
 from tinynode.functions.indexing import set_item, take
 from tinynode.functions.operands import (
     as_integer,
@@ -117,8 +118,8 @@ class Split(FunctionNode):
     is_polynomial = True
 
     def __init__(self, indices: tuple[Length, ...], axis: Axis) -> None:
-        self.indices = indices
-        self.axis = axis
+        self.indices: tuple[int, ...] = checked(self, "indices", indices)
+        self.axis = checked_axis(self, axis)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -266,7 +267,7 @@ class Flip(FunctionNode):
     is_polynomial = True
 
     def __init__(self, axes: Axes) -> None:
-        self.axes = axes
+        self.axes = checked_axes(self, axes)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -295,9 +296,9 @@ class Roll(FunctionNode):
     complex_rule = "conjugate"
     is_polynomial = True
 
-    def __init__(self, shifts: tuple[int, ...], axes: tuple[Axis, ...]) -> None:
-        self.shifts = shifts
-        self.axes = axes
+    def __init__(self, shifts: tuple[Shift, ...], axes: tuple[Axis, ...]) -> None:
+        self.shifts: tuple[int, ...] = checked(self, "shifts", shifts)
+        self.axes: tuple[int, ...] = checked(self, "axes", axes)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

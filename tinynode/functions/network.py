@@ -13,6 +13,7 @@ from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions import guards
 from tinynode.functions.activation import softmax
 from tinynode.functions.attributes import Shape
+from tinynode.functions.checked import checked_shape
 from tinynode.functions.comparison import not_equal
 from tinynode.functions.data_types import narrowed, widened
 from tinynode.functions.indexing import TakeRows, index_list
@@ -191,7 +192,7 @@ class CheckedRows(FunctionNode):
     is_elementwise = True
 
     def __init__(self, shape: Shape) -> None:
-        self.shape = shape
+        self.shape = checked_shape(self, shape)
 
     def forward(self, inputs: Arrays) -> Arrays:
         check_rows(inputs[0], self.shape)

@@ -12,6 +12,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of
 from tinynode.errors import OperandError, StateError, describe, unknown_keywords
 from tinynode.functions.attributes import Axes
+from tinynode.functions.checked import checked_axes, checked_flag, checked_float
 from tinynode.functions.comparison import clip, maximum
 from tinynode.functions.exponential import sqrt
 from tinynode.functions.operands import (
@@ -51,9 +52,9 @@ class Standardize(FunctionNode):
     wide = True
 
     def __init__(self, axes: Axes, eps: float, center: bool) -> None:
-        self.axes = axes
-        self.eps = eps
-        self.center = center
+        self.axes = checked_axes(self, axes)
+        self.eps = checked_float(self, "eps", eps)
+        self.center = checked_flag(self, "center", center)
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
         expect(is_floating(in_types[0]))
@@ -101,8 +102,8 @@ class StandardizeGrad(FunctionNode):
     wide = True
 
     def __init__(self, axes: Axes, center: bool) -> None:
-        self.axes = axes
-        self.center = center
+        self.axes = checked_axes(self, axes)
+        self.center = checked_flag(self, "center", center)
 
     def forward(self, inputs: Arrays) -> Arrays:
         g, y, r = inputs

@@ -27,7 +27,15 @@ from tinynode.devices import (
 from tinynode.errors import OperandError, SizeError, describe, dtype_name, unknown_keywords
 from tinynode.functions.attributes import Counts, Lengths, Shape
 from tinynode.functions.convolution import crop_image, pad_image, require_four_axes
-from tinynode.functions.image_windows import IntPair, Windows, integer, make_windows, pair
+from tinynode.functions.image_windows import (
+    IntPair,
+    Windows,
+    checked_pair,
+    checked_windows,
+    integer,
+    make_windows,
+    pair,
+)
 from tinynode.functions.manipulation import pad
 from tinynode.functions.operands import (
     as_floating,
@@ -71,7 +79,7 @@ class MaxPool2d(FunctionNode):
     output_counts = (2,)
 
     def __init__(self, windows: Windows) -> None:
-        self.windows = windows
+        self.windows = checked_windows(self, windows)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -127,8 +135,8 @@ class MaxPool2dGrad(FunctionNode):
     wide = True
 
     def __init__(self, windows: Windows, image: Lengths) -> None:
-        self.windows = windows
-        self.image = image
+        self.windows = checked_windows(self, windows)
+        self.image = checked_pair(self, "image", image, 0)
 
     def forward(self, inputs: Arrays) -> Arrays:
         gy, winners = inputs
@@ -163,7 +171,7 @@ class TakeWinners(FunctionNode):
     input_counts = (2,)
 
     def __init__(self, windows: Windows) -> None:
-        self.windows = windows
+        self.windows = checked_windows(self, windows)
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, winners = inputs
@@ -192,8 +200,8 @@ class PlacesOfWinners(FunctionNode):
     """
 
     def __init__(self, windows: Windows, image: Lengths) -> None:
-        self.windows = windows
-        self.image = image
+        self.windows = checked_windows(self, windows)
+        self.image = checked_pair(self, "image", image, 0)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (winners,) = inputs
@@ -406,7 +414,7 @@ class AvgPool2d(FunctionNode):
     wide = True
 
     def __init__(self, windows: Windows) -> None:
-        self.windows = windows
+        self.windows = checked_windows(self, windows)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -434,8 +442,8 @@ class AvgPool2dGrad(FunctionNode):
     wide = True
 
     def __init__(self, windows: Windows, image: Lengths) -> None:
-        self.windows = windows
-        self.image = image
+        self.windows = checked_windows(self, windows)
+        self.image = checked_pair(self, "image", image, 0)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (gy,) = inputs
@@ -544,13 +552,16 @@ class UpsampleNearest2d(FunctionNode):
     is_polynomial = True
 
     def __init__(self, scale: Counts) -> None:
-        self.scale = scale
+        self.scale = checked_pair(self, "scale", scale, 1)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         xp = namespace_of(x)
         n, c, height, width = x.shape
         rows, columns = self.scale
+        if 0 in x.shape:  # else the loops below would count for nothing
+            shape = (n, c, height * rows, width * columns)
+            return (xp.empty(shape, dtype=x.dtype, device=x.device),)
         wide = xp.empty((n, c, height, width * columns), dtype=x.dtype, device=x.device)
         for j in range(columns):
             wide = put(wide, (..., slice(j, None, columns)), x)
@@ -574,16 +585,22 @@ class SumBlocks2d(FunctionNode):
     wide = True
 
     def __init__(self, scale: Counts) -> None:
-        self.scale = scale
+        self.scale = checked_pair(self, "scale", scale, 1)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         rows, columns = self.scale
+        height, width = x.shape[2:]
+        if height % rows or width % columns:
+            raise ValueError(
+                f"SumBlocks2d: scale must divide the height and width {(height, width)} of x, got "
+                f"{self.scale}. Give the scale of the upsampling."
+            )
         tall = x[..., ::rows, :]
-        for i in range(1, rows):
+        for i in range(1, min(rows, height)):
             tall = tall + x[..., i::rows, :]
         y = tall[..., ::columns]
-        for j in range(1, columns):
+        for j in range(1, min(columns, width)):
             y = y + tall[..., j::columns]
         return (y,)
 

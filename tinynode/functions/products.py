@@ -16,6 +16,7 @@ from tinynode.errors import OperandError, describe
 from tinynode.functions import guards
 from tinynode.functions.arithmetic import BroadcastingNode, multiply
 from tinynode.functions.attributes import AxisFromEnd, Labels
+from tinynode.functions.checked import checked, checked_flag
 from tinynode.functions.complex_numbers import conj
 from tinynode.functions.indexing import get_item
 from tinynode.functions.operands import (
@@ -102,8 +103,8 @@ class MatMulOfTransposed(FunctionNode):
     input_names = ("x", "y")
 
     def __init__(self, transpose_x: bool, transpose_y: bool) -> None:
-        self.transpose_x = transpose_x
-        self.transpose_y = transpose_y
+        self.transpose_x = checked_flag(self, "transpose_x", transpose_x)
+        self.transpose_y = checked_flag(self, "transpose_y", transpose_y)
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
@@ -257,7 +258,7 @@ class VecDot(BroadcastingNode):
     is_polynomial = True
 
     def __init__(self, axis: AxisFromEnd) -> None:
-        self.axis = axis
+        self.axis: int = checked(self, "axis", axis)
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
@@ -320,7 +321,7 @@ class Cross(BroadcastingNode):
     input_names = ("x1", "x2")
 
     def __init__(self, axis: AxisFromEnd) -> None:
-        self.axis = axis
+        self.axis: int = checked(self, "axis", axis)
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
@@ -383,8 +384,8 @@ class Einsum(FunctionNode):
     wide = True
 
     def __init__(self, inputs: tuple[Labels, ...], output: Labels) -> None:
-        self.subscripts = inputs
-        self.output = output
+        self.subscripts: tuple[str, ...] = checked(self, "inputs", inputs)
+        self.output: str = checked(self, "output", output)
 
     @property
     def label(self) -> str:

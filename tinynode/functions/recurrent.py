@@ -9,6 +9,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, any_true, is_integer, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.functions.attributes import Length
+from tinynode.functions.checked import checked, checked_length
 from tinynode.functions.indexing import index_list
 from tinynode.functions.operands import as_operand
 
@@ -23,8 +24,8 @@ class StepMask(FunctionNode):
     """
 
     def __init__(self, layer: str, steps: Length) -> None:
-        self.layer = layer
-        self.steps = steps
+        self.layer = checked(self, "layer", layer)
+        self.steps = checked_length(self, "steps", steps)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (lengths,) = inputs

@@ -13,6 +13,7 @@ from tinynode.devices import Arrays, any_true, is_integer, namespace_of
 from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.arithmetic import add
 from tinynode.functions.attributes import Length
+from tinynode.functions.checked import checked_length
 from tinynode.functions.data_types import astype
 from tinynode.functions.indexing import (
     AddAt,
@@ -39,7 +40,7 @@ class OneHot(FunctionNode):
     """
 
     def __init__(self, classes: Length) -> None:
-        self.classes = classes
+        self.classes = checked_length(self, "classes", classes)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (indices,) = inputs

@@ -13,6 +13,7 @@ from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.attributes import Axis
+from tinynode.functions.checked import checked_axis, checked_flag
 from tinynode.functions.indexing import TakeAlongAxis
 from tinynode.functions.masking import mark_masked
 from tinynode.functions.operands import (
@@ -154,8 +155,8 @@ class _ArgExtreme(FunctionNode):
     """Base of argmax and argmin: the index along ``axis``, kept with length 1 if ``keepdims``."""
 
     def __init__(self, axis: Axis, keepdims: bool) -> None:
-        self.axis = axis
-        self.keepdims = keepdims
+        self.axis = checked_axis(self, axis)
+        self.keepdims = checked_flag(self, "keepdims", keepdims)
 
 
 class ArgMax(_ArgExtreme):
@@ -228,8 +229,8 @@ class ArgSort(FunctionNode):
     """
 
     def __init__(self, axis: Axis, descending: bool) -> None:
-        self.axis = axis
-        self.descending = descending
+        self.axis = checked_axis(self, axis)
+        self.descending = checked_flag(self, "descending", descending)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

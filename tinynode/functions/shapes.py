@@ -12,6 +12,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of, sum_array
 from tinynode.errors import unknown_keywords
 from tinynode.functions.attributes import Axes, Axis, Shape
+from tinynode.functions.checked import checked_axes, checked_axis, checked_shape
 from tinynode.functions.data_types import AsType
 from tinynode.functions.operands import (
     as_operand,
@@ -44,7 +45,7 @@ class AxisNode(FunctionNode):
     """Base of functions along an ``axis``."""
 
     def __init__(self, axis: Axis) -> None:
-        self.axis = axis
+        self.axis = checked_axis(self, axis)
 
 
 class Reshape(FunctionNode):
@@ -57,7 +58,7 @@ class Reshape(FunctionNode):
     is_polynomial = True
 
     def __init__(self, shape: Shape) -> None:
-        self.shape = shape
+        self.shape = checked_shape(self, shape)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -104,7 +105,7 @@ class PermuteDims(FunctionNode):
     is_polynomial = True
 
     def __init__(self, axes: Axes) -> None:
-        self.axes = axes
+        self.axes = checked_axes(self, axes)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -196,7 +197,7 @@ class BroadcastTo(FunctionNode):
     is_polynomial = True
 
     def __init__(self, shape: Shape) -> None:
-        self.shape = shape
+        self.shape = checked_shape(self, shape)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -281,7 +282,7 @@ class SumTo(FunctionNode):
     is_polynomial = True
 
     def __init__(self, shape: Shape) -> None:
-        self.shape = shape
+        self.shape = checked_shape(self, shape)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

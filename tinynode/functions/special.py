@@ -15,7 +15,8 @@ from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.functions import guards
 from tinynode.functions.arithmetic import zero_safe_multiply
-from tinynode.functions.attributes import Order
+from tinynode.functions.attributes import HIGHEST_ORDER, Order
+from tinynode.functions.checked import checked
 from tinynode.functions.exponential import erf_array, exp
 from tinynode.functions.operands import as_floating, as_integer
 
@@ -241,7 +242,7 @@ class PolyGamma(FunctionNode):
     is_elementwise = True
 
     def __init__(self, n: Order) -> None:
-        self.n = n
+        self.n: int = checked(self, "n", n)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -262,10 +263,6 @@ def digamma(x: Any) -> Variable:
         OperandError: x is not floating.
     """
     return PolyGamma(0).apply((as_floating("digamma", "x", x),))[0]
-
-
-HIGHEST_ORDER = 1000
-"""The order of polygamma, at most: the time grows with the order."""
 
 
 def polygamma(n: int, x: Any) -> Variable:

@@ -21,6 +21,7 @@ from tinynode.errors import InvalidType, OperandError, describe, dtype_name, unk
 from tinynode.functions import guards
 from tinynode.functions.arithmetic import divide
 from tinynode.functions.attributes import Axes
+from tinynode.functions.checked import checked_flag, checked_rising_axes
 from tinynode.functions.comparison import equal
 from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.exponential import exp, sqrt
@@ -82,8 +83,8 @@ class ReducingNode(FunctionNode):
     is_reduction = True
 
     def __init__(self, axes: Axes, keepdims: bool) -> None:
-        self.axes = axes
-        self.keepdims = keepdims
+        self.axes = checked_rising_axes(self, axes)
+        self.keepdims = checked_flag(self, "keepdims", keepdims)
 
     def _kept(self, y: Variable) -> Variable:
         """A Variable of the output's shape, with the reduced axes kept with length 1."""

@@ -36,6 +36,7 @@ from tinynode.errors import TraceError, describe
 from tinynode.net.commit import Commit
 from tinynode.net.making import paused_collector
 from tinynode.net.net_op import NetOp
+from tinynode.net.operator import Operator
 from tinynode.net.owned_memory import lent
 from tinynode.net.passes import is_random
 from tinynode.net.program import NetFunction, Program
@@ -264,7 +265,7 @@ class NetRecording:
         devices = {name: x.device for name, x in zip(names, known, strict=True)}
         requires = [x.requires_grad for x in known]
         for operator in self.draws:
-            _check_generator(found.net.type, operator.attrs)
+            _check_generator(found.net.type, operator)
             devices[operator.output_names[0]] = operator.attrs["output_device"]
             requires.append(False)
         outputs = dict.fromkeys([*found.outputs, *found.written()])
@@ -386,15 +387,16 @@ class NetRecording:
         return function.apply_unchecked(inputs, self.requires_grad)
 
 
-def _check_generator(title: str, attrs: dict[str, Any]) -> None:
+def _check_generator(title: str, operator: Operator) -> None:
     """Refuse a generator made by the function: each call of the function would make a new one.
 
     A generator from outside is known: a module, a closure or another object has it.
     """
-    generator = attrs["generator"]
+    generator = operator.attrs["generator"]
     if generator is get_generator():
         return
-    owners = [one for one in gc.get_referrers(generator) if one is not attrs]
+    own = (operator.attrs, operator.checked)
+    owners = [one for one in gc.get_referrers(generator) if not any(one is each for each in own)]
     if all(isinstance(one, types.FrameType) for one in owners):
         raise TraceError(
             f"{title}: dropout draws from a generator that was made in the function, "

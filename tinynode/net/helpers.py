@@ -5,6 +5,7 @@ from __future__ import annotations
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.devices import Arrays, Device, namespace_of
 from tinynode.functions.attributes import AnyArray, Length
+from tinynode.functions.checked import checked, checked_float, checked_length
 from tinynode.net.registry import register_op
 
 
@@ -18,8 +19,9 @@ class Constant(FunctionNode):
     input_counts = (0,)
 
     def __init__(self, value: AnyArray, device: Device) -> None:
-        self.value = value
-        self.output_device = device
+        self.output_device = device if type(device) is Device else checked(self, "device", device)
+        is_there = type(value) in self.output_device.array_types
+        self.value = value if is_there else checked(self, "value", value)
 
     def forward(self, inputs: Arrays) -> Arrays:
         return (self.value,)
@@ -35,7 +37,7 @@ class FillLike(FunctionNode):
     is_elementwise = True
 
     def __init__(self, value: float) -> None:
-        self.value = value
+        self.value = checked_float(self, "value", value)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -86,7 +88,7 @@ class OtherGradient(FunctionNode):
     output_counts = (1, ...)
 
     def __init__(self, count: Length) -> None:
-        self.count = count
+        self.count = checked_length(self, "count", count)
 
     def forward(self, inputs: Arrays) -> Arrays:
         return inputs[self.count :]

@@ -18,8 +18,9 @@ from typing import Any, TypeAlias
 from tinynode.configuration import no_backprop_mode
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Device, find_device, to_host
-from tinynode.errors import NetError, TinynodeError, describe, printable
+from tinynode.errors import NetError, TinynodeError, describe, printable, short_name, short_text
 from tinynode.net.registry import OpInfo, get_op_info, is_of_tinynode, type_name
+from tinynode.net.schema import check_attributes, check_counts
 from tinynode.net.scope import Scope
 
 Slots: TypeAlias = dict[str, list[str]]
@@ -53,10 +54,11 @@ class Operator:
         node_class: the FunctionNode class of the type.
         input_names: the names of the inputs, in the function's order.
         output_names: the names of the outputs, in the function's order.
+        checked: the constants at the last check of ``attrs``; none before the first.
 
     Raises:
-        NetError: the type is unknown, the slots do not fit the type, or the constructor takes
-            other arguments.
+        NetError: the type is unknown, the slots do not fit the type, the constructor takes other
+            arguments, or a constant is not what the constructor declares.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Operator:
         info = get_op_info(type)
         self._name(info, inputs, outputs)
         self.attrs = _constants(info, attrs or {})
+        self.check()
 
     @classmethod
     def with_constants(
@@ -82,6 +85,8 @@ class Operator:
 
     def _name(self, info: OpInfo, inputs: Any, outputs: Any) -> None:
         """Set the type, and the names of inputs and outputs."""
+        self.checked: dict[str, Any] = {}
+        self._stamp: list[Any] | None = None  # names and ids of the constants at the last check
         self.type = info.name
         self.node_class = info.node_class
         self._input_slots, self.input_names = _slots(info.name, inputs, info.inputs)
@@ -97,10 +102,34 @@ class Operator:
         """The names in each output slot."""
         return _by_slot(self._output_slots, self.output_names, "y")
 
+    def check(self, of_text: bool = False) -> None:
+        """Compare the constants and the numbers of names with the schema of the function's class.
+
+        Args:
+            of_text: True for an operator of a text: see ``schema.check_attributes``.
+
+        Raises:
+            NetError: a constant, or the number of inputs or outputs, is not as declared.
+        """
+        self.attrs = check_attributes(self.type, self.node_class, self.attrs, of_text)
+        check_counts(self.type, self.node_class, len(self.input_names), len(self.output_names))
+        self._note_checked()
+
+    def _note_checked(self) -> None:
+        """Note the constants of the check, and keep them, so that no id comes again."""
+        self.checked = dict(self.attrs)
+        self._stamp = [*self.checked, *map(id, self.checked.values())]
+
     def make_node(self) -> FunctionNode:
-        """A fresh FunctionNode with the operator's constants, for a single application."""
+        """A fresh FunctionNode with the operator's constants, for a single application.
+
+        Raises:
+            NetError: see ``check``; a check comes first if ``attrs`` changed after the last one.
+        """
+        if self._stamp != [*self.attrs, *map(id, self.attrs.values())]:
+            self.check()
         node: FunctionNode = self.node_class.__new__(self.node_class)
-        vars(node).update(self.attrs)
+        node.__dict__.update(self.attrs)
         return node
 
     def run(self, scope: Scope) -> None:
@@ -125,8 +154,9 @@ class Operator:
 
     def _failure(self, reason: str) -> NetError:
         return NetError(
-            f"operator {self}: {reason.removesuffix('.')}. Compare the shapes and dtypes of the "
-            f"inputs, and the attributes, with the docstring of {self.node_class.__name__}."
+            f"operator {short_name(str(self))}: {reason.removesuffix('.')}. Compare the shapes "
+            "and dtypes of the inputs, and the attributes, with the docstring of "
+            f"{self.node_class.__name__}."
         )
 
     def renamed(self, names: Mapping[str, str]) -> Operator:
@@ -156,8 +186,11 @@ class Operator:
 
 
 def operator_of(node: FunctionNode, inputs: Sequence[str], outputs: Sequence[str]) -> Operator:
-    """The operator of a FunctionNode's application."""
-    return Operator.with_constants(type_name(type(node)), inputs, outputs, constants_of(node))
+    """The operator of a FunctionNode's application; the constructor has checked the constants."""
+    type_ = type_name(type(node))
+    operator = Operator.with_constants(type_, inputs, outputs, constants_of(node))
+    operator._note_checked()
+    return operator
 
 
 def constants_of(node: FunctionNode) -> dict[str, Any]:
@@ -191,7 +224,7 @@ def _constants(info: OpInfo, arguments: Mapping[str, Any]) -> dict[str, Any]:
     except TypeError as error:
         raise NetError(
             f"operator {info.name!r}: {info.node_class.__qualname__} cannot be made with "
-            f"attrs={dict(arguments)}: {error}."
+            f"attrs={short_text(dict(arguments))}: {str(error).removesuffix('.')}."
         ) from None
 
 

@@ -18,6 +18,7 @@ from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.devices import Arrays, all_finite, to_host
 from tinynode.errors import dtype_name
 from tinynode.functions.arithmetic import Multiply, ZeroSafeMultiply
+from tinynode.functions.checked import checked_float
 from tinynode.functions.data_types import Identity
 from tinynode.functions.masking import KeepZeros
 from tinynode.functions.network import Linear
@@ -225,7 +226,7 @@ class TimesNumber(FunctionNode):
     is_elementwise = True
 
     def __init__(self, number: float) -> None:
-        self.number = number
+        self.number = checked_float(self, "number", number)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from tinynode.core.dispatch import run_forward
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Device, Planner, namespace_of, supports
+from tinynode.errors import short_name
 from tinynode.net.helpers import Constant
 from tinynode.net.making import making_net, paused_collector
 from tinynode.net.operator import EMPTY, ArraySpec, ArraySpecs, Operator
@@ -195,7 +196,7 @@ def call_node(
 
 def name_operator(error: Exception, operator: Operator) -> None:
     """Add the operator of a net to an exception of its forward."""
-    error.add_note(f"It was raised by this operator of a net: {operator}")
+    error.add_note(f"It was raised by this operator of a net: {short_name(str(operator))}")
 
 
 def note_specs(specs: ArraySpecs, names: Iterable[str], arrays: Sequence[Any]) -> None:

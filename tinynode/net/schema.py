@@ -1,7 +1,7 @@
-"""The schema of operators: what the text of a net may say about each of them.
+"""The schema of operators: what a net may say about each of them, in a text and in code.
 
-Requirement: an operator of a text is refused when the text is read, not in the middle of a run.
-The schema is derived from the class of the function. The parameters of the constructor are the
+Requirement: an operator is refused when a text is read or a node is made, not in the middle of a
+run. The schema is derived from the function's class. The parameters of the constructor are the
 attributes. ``input_counts`` and ``output_counts`` say how many names there are.
 """
 
@@ -9,22 +9,34 @@ from __future__ import annotations
 
 import difflib
 import functools
-import numbers
-import operator
 from typing import Any
 
 from tinynode.errors import NetError, describe
-from tinynode.net.attribute_types import attribute_types, fits, stored_names, type_text
+from tinynode.functions.attribute_types import (
+    attribute_types,
+    exact,
+    fits,
+    stored_names,
+    type_text,
+)
 from tinynode.net.registry import is_of_tinynode
 
 _OF_ONE = ("tinynode.functions.", "tinynode.net.")
 """The modules whose functions have one input and one output, if they say nothing else."""
 
 
-def check_attributes(type: str, node_class: Any, attrs: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of an operator, with integers as ``int``.
+def check_attributes(
+    type: str, node_class: Any, attrs: dict[str, Any], of_text: bool = False
+) -> dict[str, Any]:
+    """The attributes of an operator, with numbers as those of Python.
 
     A class of a user may set attributes in other ways, such as by a decorator: it has no schema.
+
+    Args:
+        type: the operator's type.
+        node_class: the class of the function.
+        attrs: the attributes by name.
+        of_text: True if they come from a text, which has limits: see ``attribute_types.fits``.
 
     Raises:
         NetError: a name is not declared by the constructor, or is missing; or a value is not of
@@ -38,10 +50,10 @@ def check_attributes(type: str, node_class: Any, attrs: dict[str, Any]) -> dict[
     for name, value in attrs.items():
         if name not in known:
             raise _unknown(type, name, known)
-        if not fits(value, known[name]):
+        if not fits(value, known[name], of_text):
             raise NetError(
                 f"{type}: attribute {name} must be {type_text(known[name])}, got "
-                f"{describe(value)}. Write another value into the text, or save the net anew."
+                f"{describe(value)}. Give another value, or record and save the net anew."
             )
     missing = stored_names(node_class).difference(attrs)
     if missing:
@@ -49,8 +61,6 @@ def check_attributes(type: str, node_class: Any, attrs: dict[str, Any]) -> dict[
             f"{type}: attribute {sorted(missing)[0]} is missing: expected {', '.join(known)}, got "
             f"{', '.join(attrs) or 'none'}. Add the attribute to the text, or save the net anew."
         )
-    if _EXACT.issuperset(map(_CLASS, attrs.values())):
-        return attrs
     return {name: exact(value) for name, value in attrs.items()}
 
 
@@ -59,20 +69,6 @@ def _unknown(type: str, name: str, known: dict[str, Any]) -> NetError:
     names = ", ".join(known) or "none"
     hint = f"did you mean {close[0]!r}?" if close else f"it has {names}."
     return NetError(f"{type} has no attribute {name!r}: {hint}")
-
-
-_CLASS = type  # the argument of check_attributes hides the name
-_EXACT = frozenset({int, float, bool, str, type(None)})
-
-
-def exact(value: Any) -> Any:
-    """Integers of any type as ``int``, in tuples too; other values as they are."""
-    if type(value) in _EXACT:
-        return value
-    if type(value) is tuple:
-        return tuple([exact(item) for item in value])
-    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    return operator.index(value) if is_integer else value
 
 
 def check_counts(type: str, node_class: Any, inputs: int, outputs: int) -> None:

@@ -31,15 +31,14 @@ from tinynode.atomic_file import replace_file
 from tinynode.devices import Array, Device, find_device, get_device, to_host
 from tinynode.devices.registry import backends
 from tinynode.errors import DeviceError, NetError, describe, dtype_name
-from tinynode.functions.attributes import Shape
+from tinynode.functions.attribute_types import fits, type_text
+from tinynode.functions.attributes import Place, Shape, Slice
 from tinynode.functions.image_windows import Windows, windows_of
-from tinynode.functions.indexing import Place, Slice
-from tinynode.net.attribute_types import fits, type_text
 from tinynode.net.helpers import OtherGradient
 from tinynode.net.net_op import AnyOp, NetOp
 from tinynode.net.operator import OF_APPLY, Operator, Slots
 from tinynode.net.registry import get_op_info
-from tinynode.net.schema import check_attributes, check_counts
+from tinynode.net.schema import check_attributes
 from tinynode.random import get_generator
 from tinynode.safe_files import MOST_TEXT, checked_path, parse_json, read_file, reason_of
 
@@ -273,12 +272,11 @@ def _any_op_of(data: Any) -> AnyOp:
     for key, value in attrs.items():
         _check_is_constant(name, node_class, key)
         constants[key] = _decode(value, f"{name}: attribute {key}")
-    constants = check_attributes(name, node_class, constants)
-    if issubclass(node_class, OtherGradient):
-        _check_other_gradient(name, constants)
     inputs, outputs = (_checked_names(name, slot, data.get(slot)) for slot in _SIDES)
     operator = Operator.with_constants(name, inputs, outputs, constants)
-    check_counts(name, node_class, len(operator.input_names), len(operator.output_names))
+    operator.check(of_text=True)
+    if issubclass(node_class, OtherGradient):
+        _check_other_gradient(name, operator.attrs)
     return operator
 
 
@@ -316,7 +314,7 @@ def _check_other_gradient(type: str, constants: dict[str, Any]) -> None:
     node_class = get_op_info(str(kind)).node_class
     for name in given:
         _check_is_constant(str(kind), node_class, name)
-    check_attributes(str(kind), node_class, given)
+    check_attributes(str(kind), node_class, given, of_text=True)
 
 
 def _unreadable(what: str, data: Any, expected: str) -> NetError:

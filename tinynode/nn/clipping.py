@@ -16,6 +16,7 @@ from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.errors import GraphError
+from tinynode.functions.checked import checked_float
 from tinynode.nn.checks import checked_number
 from tinynode.nn.groups import named_parameters
 from tinynode.nn.module import Module
@@ -35,7 +36,7 @@ class ClipByNorm(FunctionNode):
     output_counts = (1, ...)
 
     def __init__(self, max_norm: float) -> None:
-        self.max_norm = max_norm
+        self.max_norm = checked_float(self, "max_norm", max_norm)
 
     def forward(self, inputs: Arrays) -> Arrays:
         xp = namespace_of(inputs[0])
@@ -55,7 +56,7 @@ class ClipByValue(FunctionNode):
     output_counts = (1, ...)
 
     def __init__(self, limit: float) -> None:
-        self.limit = limit
+        self.limit = checked_float(self, "limit", limit)
 
     def forward(self, inputs: Arrays) -> Arrays:
         xp = namespace_of(inputs[0])

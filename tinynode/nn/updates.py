@@ -17,6 +17,7 @@ import numpy
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.errors import GraphError, describe
+from tinynode.functions.checked import checked, checked_flag, checked_float
 
 
 class UpdateFunction(FunctionNode):
@@ -93,8 +94,8 @@ class DecayedSGDUpdate(UpdateFunction):
     moments = ("v",)
 
     def __init__(self, weight_decay: float, nesterov: bool) -> None:
-        self.weight_decay = weight_decay
-        self.nesterov = nesterov
+        self.weight_decay = checked_float(self, "weight_decay", weight_decay)
+        self.nesterov = checked_flag(self, "nesterov", nesterov)
 
     def forward(self, inputs: Arrays) -> Arrays:
         p, grad, *moments, lr, momentum = inputs
@@ -119,9 +120,9 @@ class AdamUpdate(UpdateFunction):
     moments = ("m", "v")
 
     def __init__(self, betas: tuple[float, float], eps: float, weight_decay: float = 0.0) -> None:
-        self.betas = betas
-        self.eps = eps
-        self.weight_decay = weight_decay
+        self.betas = checked(self, "betas", betas)
+        self.eps = checked_float(self, "eps", eps)
+        self.weight_decay = checked_float(self, "weight_decay", weight_decay)
 
     def forward(self, inputs: Arrays) -> Arrays:
         p, g, m, v, lr, count = inputs
@@ -163,11 +164,11 @@ class RMSpropUpdate(UpdateFunction):
     def __init__(
         self, alpha: float, eps: float, weight_decay: float, momentum: float, centered: bool
     ) -> None:
-        self.alpha = alpha
-        self.eps = eps
-        self.weight_decay = weight_decay
-        self.momentum = momentum
-        self.centered = centered
+        self.alpha = checked_float(self, "alpha", alpha)
+        self.eps = checked_float(self, "eps", eps)
+        self.weight_decay = checked_float(self, "weight_decay", weight_decay)
+        self.momentum = checked_float(self, "momentum", momentum)
+        self.centered = checked_flag(self, "centered", centered)
 
     def forward(self, inputs: Arrays) -> Arrays:
         p, grad, v, *others, lr = inputs
@@ -195,10 +196,10 @@ class AdagradUpdate(UpdateFunction):
     moments = ("s",)
 
     def __init__(self, lr_decay: float, weight_decay: float, start: float, eps: float) -> None:
-        self.lr_decay = lr_decay
-        self.weight_decay = weight_decay
-        self.start = start
-        self.eps = eps
+        self.lr_decay = checked_float(self, "lr_decay", lr_decay)
+        self.weight_decay = checked_float(self, "weight_decay", weight_decay)
+        self.start = checked_float(self, "start", start)
+        self.eps = checked_float(self, "eps", eps)
 
     def forward(self, inputs: Arrays) -> Arrays:
         p, grad, s, lr, count = inputs
@@ -223,10 +224,10 @@ class NAdamUpdate(UpdateFunction):
     def __init__(
         self, betas: tuple[float, float], eps: float, weight_decay: float, momentum_decay: float
     ) -> None:
-        self.betas = betas
-        self.eps = eps
-        self.weight_decay = weight_decay
-        self.momentum_decay = momentum_decay
+        self.betas = checked(self, "betas", betas)
+        self.eps = checked_float(self, "eps", eps)
+        self.weight_decay = checked_float(self, "weight_decay", weight_decay)
+        self.momentum_decay = checked_float(self, "momentum_decay", momentum_decay)
 
     def forward(self, inputs: Arrays) -> Arrays:
         p, grad, m, v, lr, count = inputs
@@ -257,8 +258,8 @@ class LionUpdate(UpdateFunction):
     moments = ("m",)
 
     def __init__(self, betas: tuple[float, float], weight_decay: float) -> None:
-        self.betas = betas
-        self.weight_decay = weight_decay
+        self.betas = checked(self, "betas", betas)
+        self.weight_decay = checked_float(self, "weight_decay", weight_decay)
 
     def forward(self, inputs: Arrays) -> Arrays:
         p, g, m, lr = inputs

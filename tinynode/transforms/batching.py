@@ -44,12 +44,14 @@ from tinynode.devices import (
     to_host,
 )
 from tinynode.errors import DeviceMixError
+from tinynode.functions.checked import checked
 from tinynode.functions.indexing import AddAt, set_item
 from tinynode.functions.masking import marks_handed_on
 from tinynode.net.helpers import OtherGradient
 from tinynode.net.operator import constants_of
 from tinynode.net.recorder import NetRecorder
 from tinynode.net.registry import get_op_info, is_of_tinynode, register_op, type_name
+from tinynode.net.schema import check_attributes
 
 pool: dict[tuple[Device, bool], dict[Device, weakref.ref[HiddenAxis]]] = {}
 """The batched devices over each device, each with the axis of the latest call. The second key is
@@ -477,9 +479,9 @@ class GradientOf(OtherGradient):
         self, kind: str, constants: tuple[Any, ...], retained: tuple[Indexes, Indexes], count: int
     ) -> None:
         super().__init__(count)
-        self.kind = kind
-        self.constants = constants
-        self.retained = retained
+        self.kind: str = checked(self, "kind", kind)
+        self.constants: tuple[Any, ...] = checked(self, "constants", constants)
+        self.retained: tuple[Indexes, Indexes] = checked(self, "retained", retained)
 
     @property
     def label(self) -> str:
@@ -504,7 +506,7 @@ class GradientOf(OtherGradient):
         """The FunctionNode, as after its forward."""
         node_class = get_op_info(self.kind).node_class
         node: FunctionNode = node_class.__new__(node_class)
-        vars(node).update(self.constants)
+        vars(node).update(check_attributes(self.kind, node_class, dict(self.constants)))
         inputs, outputs = self.retained
         node.retain_inputs(inputs)
         node.retain_outputs(outputs)

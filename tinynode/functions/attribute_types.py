@@ -1,8 +1,8 @@
 """The attributes of an operator by name and type, as the function's constructor declares them.
 
 Requirement: the text of a net may come from a stranger, and backends compute with the attributes:
-numbers become C, sizes and positions become addresses. So an operator of the text has values of
-the declared types alone. The annotations of the constructor's parameters are the list of types;
+numbers become C, sizes and positions become addresses. So a function has values of the declared
+types alone. The annotations of the constructor's parameters are the list of types;
 ``functions/attributes.py`` has the ranges and the closed sets of texts.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import numbers
+import operator
 import types
 import typing
 from collections.abc import Callable
@@ -18,8 +19,14 @@ from typing import Any
 import numpy
 
 from tinynode.devices import find_device
-from tinynode.functions.attributes import INT64, MOST_AXES, NamedKind
-from tinynode.functions.indexing import Place, Slice
+from tinynode.functions.attributes import (
+    INT64,
+    MOST_AXES,
+    AtMostElements,
+    NamedKind,
+    Place,
+    Slice,
+)
 
 _STORED = {"device": "output_device", "target": "output_device", "inputs": "subscripts"}
 """By name of a parameter: the attribute of another name that has the value."""
@@ -44,31 +51,35 @@ def stored_names(node_class: Any) -> frozenset[str]:
     return frozenset([_STORED.get(name, name) for name in declared])
 
 
-def fits(value: Any, kind: Any) -> bool:
-    """True if a value is of a declared type, with all items of tuples; ``Any`` takes all."""
+def fits(value: Any, kind: Any, of_text: bool = True) -> bool:
+    """True if a value is of a declared type, with all items of tuples; ``Any`` takes all.
+
+    The text of a net has limits that code has not: ``AtMostElements``, and 64 bits for an ``int``.
+    """
     if kind is Any:
         return True
     if type(kind) is type:
-        return _is_one(value, kind)
+        return _is_one(value, kind, of_text)
     bounds = getattr(kind, "__metadata__", None)  # quicker than the functions of typing
     if bounds is not None:
-        return fits(value, kind.__origin__) and all(_takes(bound, value) for bound in bounds)
+        is_one = fits(value, kind.__origin__, of_text)
+        return is_one and all(_takes(bound, value, of_text) for bound in bounds)
     origin = getattr(kind, "__origin__", types.UnionType)
     if origin is tuple:
-        return type(value) is tuple and _items_fit(value, kind.__args__)
+        return type(value) is tuple and _items_fit(value, kind.__args__, of_text)
     if origin in (types.UnionType, typing.Union):
-        return any(fits(value, one) for one in kind.__args__)
+        return any(fits(value, one, of_text) for one in kind.__args__)
     if origin is typing.Literal:
         return any(type(value) is type(one) and value == one for one in kind.__args__)
     return isinstance(value, origin)
 
 
-def _is_one(value: Any, kind: Any) -> bool:
-    """True for a value of a class; a number is no bool, and an integer has at most 64 bits."""
+def _is_one(value: Any, kind: Any, of_text: bool) -> bool:
+    """True for a value of a class; a number is no bool."""
     if type(value) is kind and kind is not int:  # quicker than an abstract class
-        return not hasattr(kind, "_fields") or _fields_fit(value, kind)
+        return not hasattr(kind, "_fields") or _fields_fit(value, kind, of_text)
     if type(value) is int and kind in (int, float):
-        return INT64.takes(value)
+        return INT64.takes(value) or (kind is int and not of_text)
     if not isinstance(value, _ABSTRACT.get(kind, kind)):
         return False
     if kind is int or (kind is float and isinstance(value, numbers.Integral)):
@@ -76,10 +87,10 @@ def _is_one(value: Any, kind: Any) -> bool:
     return True
 
 
-def _fields_fit(value: Any, kind: Any) -> bool:
+def _fields_fit(value: Any, kind: Any, of_text: bool) -> bool:
     """True if the fields of a named tuple are of the declared types."""
     fields = _fields_of(kind)
-    return all(fits(getattr(value, name), field) for name, field in fields.items())
+    return all(fits(getattr(value, name), field, of_text) for name, field in fields.items())
 
 
 @functools.cache
@@ -87,27 +98,57 @@ def _fields_of(kind: Any) -> dict[str, Any]:
     return typing.get_type_hints(kind, include_extras=True)
 
 
-def _items_fit(items: tuple[Any, ...], kinds: tuple[Any, ...]) -> bool:
+def _items_fit(items: tuple[Any, ...], kinds: tuple[Any, ...], of_text: bool) -> bool:
     """True if items are of the kinds of ``tuple[int, str]``, or of ``tuple[int, ...]``."""
     if kinds[-1] is Ellipsis:
-        return all(fits(item, kinds[0]) for item in items)
+        return all(fits(item, kinds[0], of_text) for item in items)
     if len(items) != len(kinds):
         return False
-    return all(fits(item, kind) for item, kind in zip(items, kinds, strict=True))
+    return all(fits(item, kind, of_text) for item, kind in zip(items, kinds, strict=True))
+
+
+def exact(value: Any) -> Any:
+    """Numbers of any type as those of Python, a slice as ``Slice``, in tuples too.
+
+    Other values stay as they are.
+    """
+    kind = type(value)
+    if kind in _EXACT:
+        return value
+    if isinstance(value, tuple):
+        items = [exact(item) for item in value]
+        return kind(*items) if hasattr(value, "_fields") else tuple(items)
+    if kind is slice:
+        return Slice(exact(value.start), exact(value.stop), exact(value.step))
+    if isinstance(value, bool | numpy.bool_):
+        return bool(value)
+    if isinstance(value, numbers.Integral):
+        return operator.index(value)
+    return float(value) if isinstance(value, numbers.Real) else value
+
+
+_EXACT = frozenset({int, float, bool, str, type(None)})
 
 
 # --- values that no type says --------------------------------------------------------------------
 
 
-def _takes(bound: Any, value: Any) -> bool:
+def _takes(bound: Any, value: Any, of_text: bool) -> bool:
     if isinstance(bound, NamedKind):
         return _NAMED[bound.name](value)
+    if isinstance(bound, AtMostElements) and not of_text:
+        return True
     return bool(bound.takes(value))
 
 
 def _is_dtype(value: Any) -> bool:
-    """True for a dtype of any namespace: neither an array nor a value of Python."""
-    return not isinstance(value, _PLAIN) and find_device(value) is None
+    """True for a dtype of numbers or bools, of any namespace."""
+    if isinstance(value, numpy.dtype):
+        return value.kind in "biufcV" and value.fields is None
+    if type(value) is type:
+        return issubclass(value, numpy.number | numpy.bool_)
+    is_plain = isinstance(value, _PLAIN) or type(value).__module__ == "builtins"
+    return not is_plain and find_device(value) is None
 
 
 def _is_array(value: Any) -> bool:
@@ -120,7 +161,8 @@ def _is_generator(value: Any) -> bool:
 
 def _is_index(value: Any) -> bool:
     """True for integers, slices, None, ... and places of arrays: ``functions.indexing.Index``."""
-    return value.count(Ellipsis) <= 1 and all(_is_entry(item) for item in value)
+    dots = [item for item in value if item is Ellipsis]
+    return len(dots) <= 1 and all(_is_entry(item) for item in value)
 
 
 def _is_entry(item: Any) -> bool:
@@ -128,8 +170,9 @@ def _is_entry(item: Any) -> bool:
         return True
     if isinstance(item, Place):
         return fits(item.axes, int) and 0 <= item.axes <= MOST_AXES
-    is_slice = isinstance(item, Slice) and all(n is None or fits(n, int) for n in item)
-    return is_slice and item.step != 0
+    if not isinstance(item, Slice | slice) or item.step == 0:
+        return False
+    return all(n is None or fits(n, int) for n in (item.start, item.stop, item.step))
 
 
 _PLAIN = (str, bytes, int, float, complex, tuple, list, dict, slice, types.NoneType)
@@ -156,4 +199,7 @@ def type_text(kind: Any) -> str:
         return f"tuple[{', '.join(map(type_text, inner))}]"
     if origin in (types.UnionType, typing.Union):
         return " | ".join(map(type_text, inner))
+    if hasattr(kind, "_fields"):
+        fields = [f"{name}: {type_text(field)}" for name, field in _fields_of(kind).items()]
+        return f"{kind.__name__}({', '.join(fields)})"
     return kind.__name__ if isinstance(kind, type) else str(kind)
