@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import copy
+import functools
 import json
 import os
 import pickle
@@ -24,7 +26,7 @@ import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -344,7 +346,8 @@ def judged(text: str, feeds: dict[str, Any]) -> tuple[str, str]:
     if ways["fast"].error is None:
         ways["compiled"] = outcome(compiled_net, on_fast, feeds)
     kind = "error" if all(found.error is not None for found in ways.values()) else "values"
-    return raw_error(ways) or difference(ways, text), kind
+    is_random = any(name in text for name in ("dropout_mask", "gumbel_noise"))
+    return raw_error(ways) or ("" if is_random else difference(ways)), kind
 
 
 def raw_error(ways: dict[str, Outcome]) -> str:
@@ -356,11 +359,9 @@ def raw_error(ways: dict[str, Outcome]) -> str:
     return ""
 
 
-def difference(ways: dict[str, Outcome], text: str) -> str:
-    """Where the ways differ; random numbers are not compared."""
-    first = ways["numpy"]
-    if any(is_random in text for is_random in ("dropout_mask", "gumbel_noise")):
-        return ""
+def difference(ways: dict[str, Outcome]) -> str:
+    """Where the other ways differ from the first."""
+    first = next(iter(ways.values()))
     for way, found in ways.items():
         if found.error is not None and first.error is not None:
             continue
@@ -404,53 +405,78 @@ def different(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
 # --- the processes -------------------------------------------------------------------------------
 
 
-def work(folder: Path, first: int, last: int) -> None:
-    """Run nets in this process, and print a line before and after each of them."""
+def limit_process() -> None:
+    """Limit the memory of this process; values of all kinds give no warnings."""
     import resource  # of POSIX alone
 
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
+
+
+@contextlib.contextmanager
+def quick_compiler() -> Iterator[None]:
+    """A context in which every plan is built in C, with few optimizations."""
     import fast_kernels
 
     import tinynode as tn
     from tinynode_fast.limits import LIMITS
     from tinynode_fast.native import build
 
-    known = pickle.loads((folder / "seeds").read_bytes())
-    types = sorted(
-        {one["type"] for s in known for one in operators_of(json.loads(s.text)["content"])}
-    )
     build.FLAGS = tuple(["-O1" if flag == "-O3" else flag for flag in build.FLAGS])
     for name in fast_kernels.CHANGEABLE:
         setattr(LIMITS, name, 0)
     with tn.using_config(compiler="auto"):
+        yield
+
+
+def report(number: int, judge: Callable[[], tuple[str, str]], text: str) -> None:
+    """Print a line before and after a judgement with a limit of time; a finding has the text."""
+    from tinynode_fast.native import build
+
+    print(f"begin {number}", flush=True)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)  # the signal ends the process
+    found, kind = judge()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    facts = {"number": number, "finding": found, "kind": kind, "text": text if found else ""}
+    print(f"end {json.dumps(facts | {'built': len(build._loaded)})}", flush=True)
+
+
+def shown(value: Any) -> str:
+    """The beginning of a value's text."""
+    from tinynode.errors import describe
+
+    return describe(value)
+
+
+def work(folder: Path, first: int, last: int) -> None:
+    """Run nets in this process, and print a line before and after each of them."""
+    limit_process()
+    known = pickle.loads((folder / "seeds").read_bytes())
+    types = sorted(
+        {one["type"] for s in known for one in operators_of(json.loads(s.text)["content"])}
+    )
+    with quick_compiler():
         for number in range(first, last):
             rng = random.Random(number)
             text, feeds = mutated(rng, rng.choice(known), types)
-            print(f"begin {number}", flush=True)
-            signal.setitimer(signal.ITIMER_REAL, SECONDS)  # the signal ends the process
-            found, kind = judged(text, feeds)
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            report = {"number": number, "finding": found, "kind": kind}
-            line = json.dumps(
-                report | {"text": text if found else "", "built": len(build._loaded)}
-            )
-            print(f"end {line}", flush=True)
+            report(number, functools.partial(judged, text, feeds), text)
 
 
-def findings(folder: Path, first: int, last: int) -> Iterator[dict[str, Any]]:
+def findings(
+    folder: Path, first: int, last: int, module: str = "mutated_nets", options: Sequence[str] = ()
+) -> Iterator[dict[str, Any]]:
     """What children report; a child that ends by a signal is a finding, and another goes on."""
     root = Path(__file__).parents[2]
     paths = os.pathsep.join(str(root / each) for each in FOLDERS)
     env = {**os.environ, "PYTHONPATH": paths, "TINYNODE_CACHE": str(folder / "cache")}
     env |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     while first < last:
-        command = [sys.executable, "-m", "mutated_nets", "--work", str(folder)]
+        command = [sys.executable, "-m", module, "--work", str(folder), *options]
         command += ["--first", str(first), str(last - first)]
-        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        with running(command, cwd=root, env=env, **options) as child:
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with running(command, cwd=root, env=env, **pipes) as child:
             assert child.stdout is not None and child.stderr is not None
             begun = first - 1
             for line in child.stdout:
@@ -462,10 +488,12 @@ def findings(folder: Path, first: int, last: int) -> Iterator[dict[str, Any]]:
                     first = begun + 1
             errors = child.stderr.read()
             status = child.wait()
-        if first < last:
-            text = f"the child ended with status {status}: {errors[-1500:]}"
-            yield {"number": max(begun, first), "finding": text, "text": ""}
-            first = max(begun, first) + 1
+        if status == 0:
+            return
+        assert begun >= first, f"a child has not begun: {errors[-1500:]}"
+        text = f"the child ended with status {status}: {errors[-1500:]}"
+        yield {"number": max(begun, first), "finding": text, "text": ""}
+        first = max(begun, first) + 1
 
 
 class Report(NamedTuple):
@@ -484,6 +512,11 @@ def run(count: int, first: int = 0, rows: int = 4) -> Report:
         (folder / "cache").mkdir(mode=0o700)
         (folder / "seeds").write_bytes(pickle.dumps(seeds(rows)))
         every = list(findings(folder, first, first + count))
+    return report_of(every)
+
+
+def report_of(every: list[dict[str, Any]]) -> Report:
+    """The counts and the findings of all reports of children."""
     with_values = sum(one.get("kind") == "values" for one in every)
     libraries = max([one.get("built", 0) for one in every], default=0)
     return Report(len(every), with_values, libraries, [one for one in every if one["finding"]])
