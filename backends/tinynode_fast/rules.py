@@ -330,6 +330,8 @@ def _max_pool(to: Draft, node: Any, reads: Names, writes: Names) -> None:
         return
     places = {}
     image, counts = to.shape(x)[2:], to.shape(y)[2:]
+    if max(windows.stride) > max(image):
+        return  # of a single window; the step in memory may be too large for NumPy
     indexes = [index for _, _, index in windows.places(image, counts)]
     for letter, index in zip(_PLACES, indexes, strict=False):
         places[letter] = to.view(itemgetter(index), x, to.fresh(to.shape(y), x))

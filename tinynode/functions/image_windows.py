@@ -86,7 +86,7 @@ class Windows(NamedTuple):
 
     def _line(self, axis: int, place: int, count: int) -> slice:
         start = place * self.dilation[axis]
-        stride = self.stride[axis] if count > 1 else 1  # a huge one would be a huge step in memory
+        stride = self.stride[axis]
         return slice(start, start + stride * (count - 1) + 1, stride)
 
 
@@ -159,11 +159,23 @@ def make_windows(
             f"{function}: windows of kernel_size {windows.size} with dilation {windows.dilation} "
             f"do not fit on images of {shape[2:]} with padding {windows.padding}."
         )
+    _recent.windows = windows
     return windows
+
+
+class _Recent:
+    """The windows made last by ``make_windows``: a constructor need not check them again."""
+
+    windows: Windows | None = None
+
+
+_recent = _Recent()
 
 
 def checked_windows(node: Any, windows: Any) -> Windows:
     """The windows of a constructor, with integers in range."""
+    if windows is _recent.windows and windows is not None:
+        return windows
     if type(windows) is Windows and all(map(_is_pair, windows, (1, 1, 0, 1))):
         return windows
     found: Windows = checked(node, "windows", windows)
