@@ -528,16 +528,11 @@ def test_a_file_of_safetensors_claims_no_endless_shape(shape: list[int], tmp_pat
 
 
 def test_shapes_without_bytes_are_read_when_short(tmp_path: Path) -> None:
-    state = {
-        "a": numpy.zeros((1000, 0), "f4"),
-        "b": numpy.zeros((0, 7)),
-        "c": numpy.zeros((), "V0"),
-    }
+    state = {"a": numpy.zeros((1000, 0), "f4"), "b": numpy.zeros((0, 7))}
     for path in (tmp_path / "x.npz", tmp_path / "x.safetensors"):
-        kept = state if path.suffix == ".npz" else {"a": state["a"], "b": state["b"]}
-        nn.save(path, kept)
+        nn.save(path, state)
         assert {name: value.shape for name, value in nn.load(path).items()} == {
-            name: value.shape for name, value in kept.items()
+            name: value.shape for name, value in state.items()
         }
 
 
