@@ -443,6 +443,7 @@ build.library({SOURCE!r}, {str(path)!r})
 """
     process = start(folder, program)
     wait_until(lambda: child.exists() and bool(child.read_text()))
+    time.sleep(0.3)  # Popen has returned: it knows the compiler
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     assert process.returncode != 0

@@ -94,7 +94,8 @@ def _run(command: list[str], folder: str | None = None, *kept: int) -> str:
     if _python_ends.is_set():
         raise NotBuiltError("Python ends")
     pipe = subprocess.PIPE
-    try:
+    program = None
+    try:  # Ctrl-C may come at any line
         program = subprocess.Popen(
             command,
             cwd=folder,
@@ -106,15 +107,13 @@ def _run(command: list[str], folder: str | None = None, *kept: int) -> str:
             pass_fds=kept,
             start_new_session=True,
         )
-    except OSError as error:
-        raise _failed(command, error) from None
-    _running.add(program)
-    try:
+        _running.add(program)
         output, errors = program.communicate(timeout=SECONDS)
-    except subprocess.SubprocessError as error:
+    except (OSError, subprocess.SubprocessError) as error:
         raise _failed(command, error) from None
     finally:
-        _end(program)
+        if program is not None:
+            _end(program)
     if program.returncode:
         lines = [line for line in errors.splitlines() if "error" in line] or ["no message"]
         raise NotBuiltError(f"{command[0]} failed: {lines[0].strip()[:200]}")
