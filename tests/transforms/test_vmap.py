@@ -760,6 +760,39 @@ def test_a_shared_gradient_counts_for_each_example() -> None:
     np.testing.assert_allclose(w.grad, 4 * c.array)
 
 
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+def test_a_net_counts_a_shared_gradient_once_for_each_example(device: str) -> None:
+    """The Hessian of a cross entropy does not take the values of the labels, which differ."""
+    x, v = normal(4, 3, device=device), normal(4, 3, seed=1, device=device)
+    labels = tn.asarray(np.array([[0, 1, 2, 1], [1, 1, 0, 2]]), device=device)
+
+    def loss(x: Any) -> Any:
+        each = tn.vmap(lambda t, x: F.softmax_cross_entropy(x, t), in_axes=(0, None))
+        return F.sum(each(labels, x))
+
+    def slope(x: Any) -> Any:
+        return F.sum(tn.gradient(loss)(x) * v)
+
+    for derivative in (tn.hessian(loss), tn.gradient(slope)):
+        expected = host(derivative(x))
+        np.testing.assert_allclose(host(tn.compile(derivative)(x)), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("f", [F.elu, F.silu, F.hard_silu, F.leaky_relu, F.selu, F.gelu])
+def test_compiled_jacobians_share_what_a_function_retained(f: Any) -> None:
+    """The inputs of a gradient function have equal shapes, also where examples share one."""
+    x = normal(4, 3)
+    jacobian = tn.jacfwd(f)
+    np.testing.assert_allclose(tn.compile(jacobian)(x).array, jacobian(x).array, rtol=1e-12)
+    u = normal(4, 3, seed=1)
+
+    def of_examples(x: Any) -> Any:
+        return F.sum(tn.vmap(lambda u, x: tn.vjp(f, x)[1](u)[0], in_axes=(0, None))(u, x[0]) ** 2)
+
+    again = tn.gradient(of_examples)
+    np.testing.assert_allclose(tn.compile(again)(x).array, again(x).array, rtol=1e-12)
+
+
 def test_index_arrays_behind_a_slice() -> None:
     table = normal(2, 5, 3)
     i = tn.asarray(np.random.default_rng(0).integers(-5, 5, size=(4, 6)))

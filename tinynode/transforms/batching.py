@@ -47,6 +47,7 @@ from tinynode.errors import DeviceMixError
 from tinynode.functions.checked import checked
 from tinynode.functions.indexing import AddAt, set_item
 from tinynode.functions.masking import marks_handed_on
+from tinynode.functions.searching import Where
 from tinynode.net.helpers import OtherGradient
 from tinynode.net.operator import constants_of
 from tinynode.net.recorder import NetRecorder
@@ -389,6 +390,8 @@ class LibraryOfVariables(LibraryOfArrays):
 
     def run_elementwise(self, node: FunctionNode, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
         """The outputs of an elementwise function of whole batches, as Variables of the net."""
+        if not (node.is_broadcasting or isinstance(node, Where)):
+            arrays = of_each_example(arrays, arrays)  # backward expects equal shapes
         whole = copy.copy(node)
         outputs = whole.apply(arrays)
         node.retain_inputs(whole.retained_input_indexes)
@@ -401,6 +404,7 @@ class LibraryOfVariables(LibraryOfArrays):
         """The results of a FunctionNode's forward, with the node's own backward."""
         if is_exact(node, arrays, results):
             return results
+        results = of_each_example(results, arrays)
         return gradient_of(node, len(arrays)).apply((*arrays, *results))
 
     def run_on_all(self, node: FunctionNode, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -446,7 +450,7 @@ class AllExamples(FunctionNode):
         outputs = run_forward(node, arrays, batch, batch)
         self.prototype.retain_inputs(node.retained_input_indexes)
         self.prototype.retain_outputs(node.retained_output_indexes)
-        return tuple([y.raw for y in outputs])
+        return of_each_example(tuple([y.raw for y in outputs]), inputs)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Any) -> Any:
         def apply(xs: tuple[Variable, ...], ys: tuple[Variable, ...]) -> tuple[Variable, ...]:
@@ -540,6 +544,15 @@ def is_exact(node: FunctionNode, inputs: Sequence[Variable], results: Sequence[V
             return False
         waiting.extend(function.inputs or ())
     return True
+
+
+def of_each_example(results: tuple[Any, ...], inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Results (n, t), if an input is (n, s): so each example has a gradient of its own.
+
+    A result is (1, t) where forward only takes the shape of the input.
+    """
+    size = max([x.shape[0] for x in inputs], default=1)
+    return tuple([y if y.shape[0] == size else shown(y, 0, size) for y in results])
 
 
 class Values(NamedTuple):
