@@ -793,6 +793,88 @@ def test_compiled_jacobians_share_what_a_function_retained(f: Any) -> None:
     np.testing.assert_allclose(tn.compile(again)(x).array, again(x).array, rtol=1e-12)
 
 
+# --- arrays from outside -------------------------------------------------------------------------
+
+MATRIX = np.random.default_rng(2).normal(size=(4, 4))
+MASK = MATRIX > 0
+ROWS = np.array([0, 2, 1, 1])
+LABELS = np.array([1, 0, 3, 2])
+
+
+def written(key: Any, value: Any) -> Callable[[Any], Any]:
+    def f(x: Any) -> Any:
+        y = x * 1
+        y[key] = value
+        return y
+
+    return f
+
+
+def added(x: Any) -> Any:
+    y = x * 1
+    y += MATRIX
+    return y
+
+
+WITH_ARRAYS: dict[str, Callable[[Any], Any]] = {
+    "add": lambda x: x + MATRIX,
+    "radd": lambda x: MATRIX + x,
+    "divide": lambda x: MATRIX[0] / x,
+    "matmul": lambda x: MATRIX @ x @ MATRIX,
+    "compare": lambda x: x < MATRIX,
+    "where": lambda x: F.where(MASK, x, 0.0),
+    "where-arrays": lambda x: F.where(x > 0, MATRIX, MATRIX[0]),
+    "linear": lambda x: F.linear(x, MATRIX, MATRIX[0]),
+    "labels": lambda x: F.softmax_cross_entropy(x, LABELS),
+    "target": lambda x: F.mean_squared_error(x, MATRIX),
+    "stack": lambda x: F.stack([MATRIX, x]),
+    "einsum": lambda x: F.einsum("ij,jk->ik", MATRIX, x),
+    "take": lambda x: F.take(x, ROWS, axis=1),
+    "index": lambda x: x[ROWS],
+    "index-pairs": lambda x: x[ROWS, LABELS],
+    "index-mask": lambda x: x[MASK],
+    "embedding": lambda x: F.embedding(LABELS, x),
+    "write-row": written(0, MATRIX[0]),
+    "write-rows": written(ROWS[:2], MATRIX[:2]),
+    "write-pairs": written((ROWS[:2], LABELS[:2]), MATRIX[0, :2]),
+    "write-mask": written(MASK, 0.0),
+    "write-rows-of-a-mask": written(MASK[0], MATRIX[:1]),
+    "add-in-place": added,
+    "numpy": lambda x: np.multiply(MATRIX, x),
+    "namespace": lambda x: x.__array_namespace__().where(MASK, x, MATRIX),
+}
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+@pytest.mark.parametrize("name", WITH_ARRAYS)
+def test_arrays_of_numpy_are_shared_by_all_examples(name: str, device: str) -> None:
+    f, x = WITH_ARRAYS[name], normal(2, 3, 4, 4, device=device)
+    expected = np.stack([[host(f(x[i, j])) for j in range(3)] for i in range(2)])
+    each = tn.vmap(f)
+    ways: list[Any] = [tn.vmap(each), tn.vmap(tn.compile(each))]
+    if name != "index-mask":  # a net has fixed shapes
+        ways += [tn.compile(tn.vmap(each))]
+    for way in ways:
+        y = way(x)
+        assert y.device is x.device
+        np.testing.assert_allclose(host(y), expected, rtol=1e-12)
+
+
+def test_arrays_among_the_arguments_lie_beside_the_variables() -> None:
+    """On ``fast``, whose memory is NumPy's."""
+    x, labels = normal(3, 4, device="fast"), np.array([1, 0, 3])
+
+    def loss(x: Any, t: Any) -> Any:
+        return F.softmax_cross_entropy(x[None], t[None])
+
+    expected = [host(loss(x[i], labels[i : i + 1][0])) for i in range(3)]
+    for f in (tn.vmap(loss), tn.compile(tn.vmap(loss))):
+        np.testing.assert_allclose(host(f(x, labels)), expected)
+        assert f(x, labels).device is x.device
+    np.testing.assert_allclose(host(tn.vmap(lambda t, x: loss(x, t))(labels, x)), expected)
+    np.testing.assert_allclose(host(tn.compile(loss)(x[0], labels[:1][0])), expected[0])
+
+
 def test_index_arrays_behind_a_slice() -> None:
     table = normal(2, 5, 3)
     i = tn.asarray(np.random.default_rng(0).integers(-5, 5, size=(4, 6)))

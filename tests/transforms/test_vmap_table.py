@@ -19,18 +19,15 @@ from tinynode.devices import fallback_uses
 from tinynode.errors import OperandError, TraceError, VmapError
 
 MASKS = "each mask selects another number of elements, so SetItem has no shape for the values"
-BETWEEN = "index arrays with slices before and between have no rule, and SetItem asks for a shape"
 REFUSED = {
     **{
         f"set_item-{name}": MASKS
         for name in (
             *("mask", "mask-of-the-first-axis", "mask-of-the-first-axis-value-broadcasts"),
-            *("mask-of-nothing", "mask-of-everything", "slice-and-mask", "mask-v-without-grad"),
-            *("mask-x-without-grad", "mask-strided", "mask-transposed", "mask-reversed"),
+            *("slice-and-mask", "mask-v-without-grad", "mask-x-without-grad", "mask-strided"),
+            *("mask-transposed", "mask-reversed"),
         )
     },
-    "set_item-none-between": BETWEEN,
-    "set_item-none-ellipsis": BETWEEN,
     "get_item-own-mask": "each example selects another number of elements",
     **{
         f"to_device-{name}": "a vmapped function cannot leave the batched device"
@@ -46,6 +43,7 @@ DRAWN = {
 """The rows that draw: vmap draws other numbers for each example, and the loop the same."""
 ROUGH = {"det-singular-large": "the determinant is a rounding error beside a larger one"}
 """The rows whose derivatives depend on the other examples of a batch."""
+BETWEEN = "index arrays with slices before and between have no rule"
 RAGGED = "each mask selects another number of elements; the numbers of these examples agree"
 LOOPED = {
     **{
@@ -58,11 +56,15 @@ LOOPED = {
             *("mask-transposed", "mask-reversed"),
         )
     },
+    "set_item-mask-of-nothing": RAGGED,
+    "set_item-mask-of-everything": RAGGED,
     "set_item-mask-value-0-d": RAGGED,
     "set_item-mask-value-one": RAGGED,
     "Positions-mask": RAGGED,
     "Positions-mask-of-the-first-axis": RAGGED,
-    "get_item-none-between-arrays": "index arrays with slices before and between have no rule",
+    "get_item-none-between-arrays": BETWEEN,
+    "set_item-none-between": BETWEEN,
+    "set_item-none-ellipsis": BETWEEN,
 }
 """The rows that run one example after another."""
 FLAT = "the gradient is zero everywhere, so the net gives a result without a graph"

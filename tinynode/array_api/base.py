@@ -19,7 +19,7 @@ from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.conversion import as_variable
 from tinynode.core.hooks import tell_value_read
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Array, Device, find_device, get_device, own_backend
+from tinynode.devices import Array, Device, device_beside, get_device, is_over, own_backend
 from tinynode.errors import DeviceMixError, OperandError, describe
 from tinynode.functions.operands import as_operands
 
@@ -69,12 +69,13 @@ class NamespaceBase:
             return as_variable(x)
         if isinstance(x, NUMBERS):
             return self._new(self._xp.asarray(plain_number(x), device=self._library_device))
-        if not isinstance(x, type) and self._home.holds(x):
-            return wrap_array(x, self._home, False)
-        if not isinstance(x, type) and find_device(x, self._home) is not None:
+        device = None if isinstance(x, type) else device_beside(x, self._home)
+        if device is not None and is_over(self._home, device):
+            return wrap_array(x, device, False)
+        if device is not None:
             raise DeviceMixError(
-                f"xp.{function}: the argument is an array on {find_device(x, self._home)}, the "
-                f"namespace is that of {self._home}. Move the array with "
+                f"xp.{function}: the argument is an array on {device}, the namespace is that of "
+                f"{self._home}. Move the array with "
                 f"tinynode.asarray(x, device={str(self._home)!r})."
             )
         raise OperandError(

@@ -23,6 +23,7 @@ from tinynode.core.variable_node import VariableNode
 from tinynode.devices import (
     Array,
     Device,
+    device_beside,
     device_of,
     find_device,
     get_device,
@@ -286,8 +287,8 @@ def wrap_inputs(function: Any, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         if isinstance(x, ArrayMethods):
             wrapped.append(as_variable(x))
             continue
-        device = first.device if first is not None else None
-        if device is None or not device.holds(x):
+        device = None if first is None else device_beside(x, first.device)
+        if device is None:
             device = device_of(x, function.label, f"input {position}")
         wrapped.append(wrap_array(x, device, False))
     if hidden_axes.stack:

@@ -12,6 +12,7 @@ import numpy
 
 from tinynode.devices.device import Device, device_name
 from tinynode.devices.dtypes import FLOATING, INTEGER, kind_of_dtype
+from tinynode.devices.hidden_axes import below
 from tinynode.devices.protocol import (
     Array,
     Arrays,
@@ -43,6 +44,19 @@ def find_device(array: object, first: Device | None = None) -> Device | None:
         return _device_at(first.backend, array)
     owner = _owner(array)
     return None if owner is None else _device_at(owner, array)
+
+
+def device_beside(array: object, device: Device) -> Device | None:
+    """The device of an array beside a Variable on a device, or None if no backend owns the object.
+
+    In a vmapped function the array may lie below the hidden axes: all examples share the array.
+    """
+    place: Device | None = device
+    while place is not None:
+        if place.holds(array):
+            return place
+        place = below(place)
+    return find_device(array, device)
 
 
 def _owner(array: object) -> Backend | None:

@@ -33,6 +33,7 @@ from tinynode.devices import (
     namespace_of,
     own_backend,
     put,
+    to_host,
 )
 from tinynode.errors import DeviceMixError, OperandError, describe, short_text
 from tinynode.functions.attributes import AnyIndex, Axis, Length, Place, Shape, Slice
@@ -656,10 +657,19 @@ def set_item(x: Any, index: Any, value: Any) -> Variable:
     return SetItem(frozen).apply((x, fitting, *arrays))[0]
 
 
+def _selection_shape(index: Index, x: Variable, arrays: list[Variable]) -> Shape:
+    """The shape of ``x[index]``."""
+    selected, raws = x.raw, [array.raw for array in arrays]
+    if any(own_backend(raw) is not None for raw in (selected, *raws)):
+        # in a vmapped function: the shape is that of NumPy's arrays of the shapes of an example
+        selected = numpy.broadcast_to(numpy.False_, x.shape)
+        raws = [numpy.zeros(i.shape, int) if is_integer(i) else to_host(i) for i in raws]
+    return tuple(selected[thaw_index(index, x.shape, tuple(raws))].shape)
+
+
 def _fitting(value: Variable, index: Index, x: Variable, arrays: list[Variable]) -> Variable:
     """The value, without leading axes of length 1 beyond those of the selection."""
-    place = thaw_index(index, x.shape, tuple(array.raw for array in arrays))
-    selection = tuple(x.raw[place].shape)
+    selection = _selection_shape(index, x, arrays)
     extra = value.ndim - len(selection)
     shape = value.shape[extra:] if extra > 0 else value.shape
     if math.prod(shape) != value.size or not broadcasts_to(shape, selection):

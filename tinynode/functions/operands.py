@@ -23,10 +23,12 @@ from tinynode.core.variable_node import VariableNode
 from tinynode.devices import (
     COMPLEX,
     Device,
+    device_beside,
     find_device,
     is_differentiable,
     is_floating,
     is_integer,
+    is_over,
     kind_of,
     without_hidden_axes,
 )
@@ -96,11 +98,9 @@ def _device_beside(
 ) -> Device:
     """The device of a Variable, if the given array lies there."""
     device = other.device
-    if device.holds(value):
-        return device
-    found = find_device(value, device)
-    if found is not None and "batched" in device.backend.capabilities:
-        return found  # the FunctionNode shares the array with all examples
+    found = device_beside(value, device)
+    if found is not None and is_over(device, found):
+        return found  # below hidden axes: the FunctionNode shares the array with all examples
     if found is None:
         kinds = "a Variable, an array or a number" if number else "a Variable or an array"
         raise OperandError(

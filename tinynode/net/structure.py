@@ -21,7 +21,7 @@ import numpy
 from tinynode.core.array_arguments import RawArgument
 from tinynode.core.nested import MOST_LEAVES
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Device, find_device
+from tinynode.devices import Device, device_beside, find_device
 from tinynode.errors import TraceError, describe
 
 
@@ -127,7 +127,7 @@ class _Walk:
 
 
 def flatten(value: Any, where: str) -> tuple[list[Variable], Any]:
-    """The Variables in a value, with arrays wrapped, and the treedef.
+    """The Variables in a value, with arrays wrapped beside the first Variable, and the treedef.
 
     Raises:
         TraceError: a part cannot be compared by value: a set, an object without a hash. Or there
@@ -135,12 +135,26 @@ def flatten(value: Any, where: str) -> tuple[list[Variable], Any]:
     """
     walk = _Walk(where)
     try:
-        return walk.variables, _treedef(value, walk)
+        treedef = _treedef(value, walk)
     except RecursionError:
         raise TraceError(
             f"{where} is nested too deeply, or holds itself: got {describe(value)}. Give lists, "
             "tuples and dicts of fewer levels."
         ) from None
+    arrays = raw_indexes(treedef)
+    if arrays and len(arrays) < len(walk.variables):
+        _move_beside_variables(walk.variables, arrays)
+    return walk.variables, treedef
+
+
+def _move_beside_variables(variables: list[Variable], arrays: list[int]) -> None:
+    """Put the wrapped arrays on the device of the first Variable, if the memory is the same."""
+    first = next(x for i, x in enumerate(variables) if i not in arrays)
+    for i in arrays:
+        array = variables[i].raw
+        device = device_beside(array, first.device)
+        if device is not None and device is not variables[i].device:
+            variables[i] = wrap_array(array, device, False)
 
 
 def _treedef(value: Any, walk: _Walk) -> Any:

@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tinynode.configuration import config, force_backprop_mode
+from tinynode.core.array_arguments import StandIn
 from tinynode.core.backprop import grad
 from tinynode.core.conversion import as_flag, as_variable
 from tinynode.core.hooks import tell_detached, thread_state
 from tinynode.core.nested import MOST_LEAVES, check_nested
 from tinynode.core.paths import depends_on_others
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import is_floating
+from tinynode.devices import Device, device_beside, is_floating
 from tinynode.errors import RequiresGradError, describe, dtype_name
 from tinynode.functions import identity
 from tinynode.transforms.batching import is_lifted, shared_with_examples
@@ -152,7 +153,8 @@ def fitting(
     for (place, value), like in pairs:
         one = value
         if not isinstance(value, Variable):
-            one = as_leaf(name, f"the {what} of {place}" if place else f"the {what}", value)
+            argument = f"the {what} of {place}" if place else f"the {what}"
+            one = as_leaf(name, argument, value, like.device)
         one = shared_with_examples(one)
         fits = like.is_like(one.raw, one.device)
         if not fits and is_lifted(one.device, like.device):  # one for each example of a vmap
@@ -171,12 +173,16 @@ def _form(x: Variable) -> str:
     return f"of shape {x.shape}, {dtype_name(x.dtype)} on {x.device}"
 
 
-def as_leaf(name: str, what: str, value: Any) -> Variable:
-    """A leaf as a Variable.
+def as_leaf(name: str, what: str, value: Any, beside: Device | None = None) -> Variable:
+    """A leaf as a Variable. An array lies on the device ``beside``, if the memory is the same.
 
     Raises:
         TypeError: the value is neither a Variable nor an array.
     """
+    if beside is not None and not isinstance(value, StandIn):
+        device = device_beside(value, beside)
+        if device is not None:
+            return wrap_array(value, device, False)
     try:
         return as_variable(value)
     except TypeError:

@@ -23,7 +23,7 @@ from typing import Any
 from tinynode.core.array_arguments import RawArgument
 from tinynode.core.nested import MOST_LEAVES, check_nested
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import HiddenAxis, find_device, hidden_axes
+from tinynode.devices import Device, HiddenAxis, device_beside, find_device, hidden_axes
 from tinynode.errors import DeviceMixError, VmapError, describe
 from tinynode.transforms.batching import (
     lifted,
@@ -99,7 +99,7 @@ def _into(value: Any, axes: Any, axis: HiddenAxis) -> Any:
         return _like(value, parts)
     if isinstance(value, dict):
         return {key: _into(x, _entry(axes, key, len(value)), axis) for key, x in value.items()}
-    x = _as_variable(value)
+    x = _as_variable(value, axis.below)
     if x is None:
         return value
     for outer in hidden_axes.stack[:-1]:
@@ -162,6 +162,7 @@ def _leaves(args: Any, kwargs: Any, in_axes: Any) -> Iterator[tuple[str, Variabl
         *((f"argument {i}", x, _entry(in_axes, i, len(args))) for i, x in enumerate(args)),
         *((f"argument {name}", x, 0) for name, x in kwargs.items()),
     ]
+    device = _device_in([value for _, value, _ in waiting])
     while waiting:
         path, value, axes = waiting.pop(0)
         if isinstance(value, tuple | list):
@@ -170,8 +171,20 @@ def _leaves(args: Any, kwargs: Any, in_axes: Any) -> Iterator[tuple[str, Variabl
         elif isinstance(value, dict):
             for key, x in value.items():
                 waiting.append((f"{path}[{key!r}]", x, _entry(axes, key, len(value))))
-        elif (x := _as_variable(value)) is not None:
+        elif (x := _as_variable(value, device)) is not None:
             yield path, x, _checked_axis(path, x, axes)
+
+
+def _device_in(values: list[Any]) -> Device | None:
+    """The device of the first Variable in nested values; arrays are arrays beside it."""
+    waiting = list(values)
+    while waiting:
+        value = waiting.pop(0)
+        if isinstance(value, Variable):
+            return value.device
+        if isinstance(value, tuple | list | dict):
+            waiting.extend(value.values() if isinstance(value, dict) else value)
+    return None
 
 
 def _entry(axes: Any, key: Any, count: int) -> Any:
@@ -204,15 +217,18 @@ def _checked_axis(path: str, x: Variable, axis: Any) -> int | None:
     return axis % x.ndim
 
 
-def _as_variable(value: Any) -> Variable | None:
-    """A Variable; an array wrapped without a gradient; None for other objects."""
+def _as_variable(value: Any, beside: Device | None = None) -> Variable | None:
+    """A Variable; an array wrapped without a gradient; None for other objects.
+
+    An array lies on the device ``beside``, if the memory is the same.
+    """
     if isinstance(value, RawArgument):
         return value.variable
     if isinstance(value, Variable):
         return value
     if not hasattr(value, "shape") or isinstance(value, type):
         return None
-    device = find_device(value)
+    device = find_device(value) if beside is None else device_beside(value, beside)
     return None if device is None else wrap_array(value, device, False)
 
 
