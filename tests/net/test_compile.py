@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import operator
 import pickle
 import threading
 import traceback
@@ -240,6 +241,40 @@ def test_arrays_are_arguments_too() -> None:
     with pytest.raises(TraceError, match="a shape that depends on values"):
         tn.compile(lambda x, mask: x[mask])(x, X > 2)
     assert isinstance(tn.compile(lambda a: fn.exp(a))(X), tn.Variable)
+
+
+NUMBERS: dict[str, Any] = {
+    "int": 2,
+    "float": 2.5,
+    "scalar": np.float64(2.5),
+    "small scalar": np.float32(2.0),
+    "array": np.full(3, 2.5),
+    "small array": np.full(3, 2.0, np.float32),
+}
+OPERATORS = (
+    *(operator.add, operator.sub, operator.mul, operator.truediv, operator.pow),
+    *(operator.floordiv, operator.mod, operator.lt, operator.eq),
+)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "uint8"])
+@pytest.mark.parametrize("number", NUMBERS)
+def test_an_array_takes_numbers_and_arrays_on_either_side(number: str, dtype: str) -> None:
+    """The dtype is NumPy's, as of the eager function: there is no Variable."""
+    a, b = np.array([1, 2, 3]).astype(dtype), NUMBERS[number]
+    for f in OPERATORS:
+        pairs = [((lambda a, f=f: f(a, b)), f(a, b)), ((lambda a, f=f: f(b, a)), f(b, a))]
+        for g, expected in pairs:
+            y = tn.compile(g)(a)
+            assert y.dtype == expected.dtype
+            np.testing.assert_allclose(y.array, expected, rtol=1e-6)
+    np.testing.assert_array_equal(tn.compile(lambda a: len(a) * a)(a).array, 3 * a)
+
+
+def test_one_element_of_a_bool_array() -> None:
+    """Only a mask in the index makes a shape that depends on values."""
+    y = tn.compile(lambda x: (x > 2.0)[1])(variable())
+    np.testing.assert_array_equal(y.array, [True, True])
 
 
 WITH_A_RAW_ARRAY: dict[str, Callable[[Any, Any], Any]] = {

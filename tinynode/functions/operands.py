@@ -59,8 +59,10 @@ def as_operands(
         return (x, y) if isinstance(y, Variable) else (x, _beside(y, x, function, names[1]))
     if isinstance(y, Variable):
         return _beside(x, y, function, names[0]), y
-    if isinstance(x, RawArgument) and isinstance(y, RawArgument):
-        return x.variable, y.variable  # two arrays: the array library promotes
+    if isinstance(x, RawArgument):
+        return x.variable, _beside_array(y, x.variable, function, names[1])
+    if isinstance(y, RawArgument):
+        return _beside_array(x, y.variable, function, names[0]), y.variable
     if (operand := array_operand(y)) is not None:
         return _beside(x, operand, function, names[0]), operand
     x = as_operand(function, names[0], x, beside)
@@ -263,6 +265,15 @@ def _beside(value: Any, other: Variable, function: str, argument: str) -> Variab
     if _is_cast(value, other):
         value = device.xp.astype(value, without_hidden_axes(other.filled_array()).dtype)
     return wrap_array(value, device, False)
+
+
+def _beside_array(value: Any, other: Variable, function: str, argument: str) -> Variable:
+    """A number or an array beside an array of a recorded function: the array library promotes."""
+    if isinstance(value, bool | int | float | complex) and not isinstance(value, numpy.generic):
+        return _scalar_beside(value, other, function, argument)
+    if isinstance(value, numpy.generic):
+        value = other.device.from_host(numpy.asarray(value))
+    return as_operand(function, argument, value, other)
 
 
 def _is_cast(array: Any, other: Variable) -> bool:

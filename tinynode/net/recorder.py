@@ -238,7 +238,7 @@ class NetRecorder(FunctionHook):
                 "on arrays, so it has no gradient net. Write it as a FunctionNode, or call it "
                 "outside of the compiled function."
             )
-        if isinstance(function, _SELECTING) and any(_is_mask(x) for x in inputs):
+        if any(_is_mask(x) for x in _index_arrays(function, inputs)):
             raise self.failure(
                 f"{self.title}: x[mask] has a shape that depends on values, and a net has fixed "
                 "shapes. Use where(mask, x, 0), or do it outside of the compiled function."
@@ -573,9 +573,6 @@ def _reference(array: Array) -> Callable[[], Array | None]:
         return itertools.repeat(array).__next__
 
 
-_SELECTING = (GetItem, Positions)
-
-
 def _array_in(value: Any) -> Any:
     """The array, Variable or scalar of NumPy in a value, a list, a tuple or a dict; else None."""
     if isinstance(value, dict):
@@ -584,6 +581,13 @@ def _array_in(value: Any) -> Any:
         if isinstance(one, Variable | np.generic) or is_array(one):
             return one
     return None
+
+
+def _index_arrays(function: FunctionNode, inputs: tuple[Variable, ...]) -> tuple[Variable, ...]:
+    """The arrays of an index among the inputs of a function."""
+    if isinstance(function, GetItem):
+        return inputs[1:]
+    return inputs if isinstance(function, Positions) else ()
 
 
 def _is_mask(x: Variable) -> bool:
