@@ -64,6 +64,15 @@ def test_the_gradient_of_max_pooling_goes_to_nan(copies: int, device: str) -> No
 
 
 @on_each_device
+def test_the_first_factor_of_a_scan_has_no_gradient(device: str) -> None:
+    """Also beside an infinite gradient: s_0 = b_0."""
+    a, gs = variable([2.0, 3.0], device), variable([INF, 1.0], device)
+    states = fn.LinearScan(0).apply((a, variable([2.0, 3.0], device)))[0]
+    (ga,) = tn.grad([states], [a], [gs])
+    np.testing.assert_array_equal(host(ga), [0.0, 2.0])
+
+
+@on_each_device
 def test_sigmoid_cross_entropy_of_infinite_scores(device: str) -> None:
     x = variable([INF, INF, -INF, -INF, NAN], device)
     labels = [0.0, 1.0, 0.0, 1.0, 0.0]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tinynode as tn
-from tinynode.errors import GraphError, OperandError
+from tinynode.errors import DeviceMixError, GraphError, OperandError
 
 F = tn.functions
 
@@ -560,6 +560,16 @@ def test_an_error_in_func_restores_the_config_and_leaves_no_gradient(call):
     assert x.grad is None
     tn.forget(lambda v: v * 3.0, x).backward()
     assert x.grad == 3.0
+
+
+def test_results_lie_on_another_device():
+    x = variable([1.0, 2.0])
+    y = tn.checkpoint(lambda x: F.exp(F.to_device(x, "strict")), x)
+    assert y.device is tn.get_device("strict")
+    F.sum(y).backward()
+    np.testing.assert_allclose(x.grad, np.exp([1.0, 2.0]))
+    with pytest.raises(DeviceMixError, match=r"checkpoint: .* move them after checkpoint"):
+        tn.checkpoint(lambda x: (x * 2, F.to_device(x, "strict")), x)
 
 
 def test_both_names_are_one_function():

@@ -549,7 +549,9 @@ class CumulativeProd(AxisNode):
         (y,) = self.get_retained_outputs()
         if x.shape[self.axis] == 0:
             return (gy,)
-        return (_scan_from_behind(x, gy, self.axis) * _moved_on(y, self.axis, 1),)
+        t = _scan_from_behind(x, gy, self.axis)
+        before = concat([_first(y, self.axis, 1), _all_but_last(y, self.axis)], axis=self.axis)
+        return (t * before,)
 
 
 def cumulative_prod(
@@ -602,18 +604,20 @@ class LinearScan(AxisNode):
         (a,) = self.get_retained_inputs()
         (s,) = self.get_retained_outputs()
         t = _scan_from_behind(a, gs, self.axis)
-        return t * _moved_on(s, self.axis, 0), t
+        later = _all_but_first(t, self.axis) * _all_but_last(s, self.axis)
+        return concat([_first(a, self.axis, 0), later], axis=self.axis), t
 
 
 def _scan_from_behind(a: Variable, g: Variable, axis: int) -> Variable:
     """t_i = g_i + a_(i+1) t_(i+1) along an axis."""
-    all_but_first = (slice(None),) * axis + (slice(1, None),)
-    factors = concat([get_item(a, all_but_first), _first(a, axis, 0)], axis=axis)
+    factors = concat([_all_but_first(a, axis), _first(a, axis, 0)], axis=axis)
     scan = LinearScan(axis).apply((flip(factors, axis=axis), flip(g, axis=axis)))
     return flip(scan[0], axis=axis)
 
 
-def _moved_on(y: Variable, axis: int, first: int) -> Variable:
-    """y_(i-1) along an axis, and ``first`` at the beginning."""
-    all_but_last = (slice(None),) * axis + (slice(None, -1),)
-    return concat([_first(y, axis, first), get_item(y, all_but_last)], axis=axis)
+def _all_but_first(y: Variable, axis: int) -> Variable:
+    return get_item(y, (slice(None),) * axis + (slice(1, None),))
+
+
+def _all_but_last(y: Variable, axis: int) -> Variable:
+    return get_item(y, (slice(None),) * axis + (slice(None, -1),))

@@ -18,8 +18,8 @@ from tinynode.core.conversion import decide_requires_grad
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Arrays, hidden_axes, is_floating, running_inside
-from tinynode.errors import GraphError, describe
+from tinynode.devices import Arrays, Device, hidden_axes, is_floating, running_inside
+from tinynode.errors import DeviceMixError, GraphError, describe
 from tinynode.functions.data_types import identity
 from tinynode.functions.draws import drawing_again, note_generator, noted_generators
 from tinynode.functions.masking import marks_handed_on
@@ -45,6 +45,7 @@ class Checkpoint(FunctionNode):
     def __init__(self, func: Callable[..., Any], first: FirstCall) -> None:
         self.func = func
         self.first = first
+        self.output_device = _single_device(first.outputs)
 
     def forward(self, inputs: Arrays) -> Arrays:
         self.retain_inputs(range(len(inputs)))
@@ -124,6 +125,21 @@ def _call(func: Callable[..., Any], arguments: Sequence[Variable]) -> tuple[Vari
                 f"the returned tuple is {describe(output)}."
             )
     return outputs
+
+
+def _single_device(outputs: tuple[Variable, ...]) -> Device:
+    """The device of the results.
+
+    Raises:
+        DeviceMixError: the results are on several devices.
+    """
+    devices = list(dict.fromkeys([y.device for y in outputs]))
+    if len(devices) > 1:
+        raise DeviceMixError(
+            f"checkpoint: func returned Variables on {devices[0]} and {devices[1]}. Return "
+            "Variables on one device, and move them after checkpoint."
+        )
+    return devices[0]
 
 
 def _cut(x: Variable, record: bool) -> Variable:
