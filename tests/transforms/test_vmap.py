@@ -11,7 +11,7 @@ import pytest
 
 import tinynode as tn
 from tinynode.devices import fallback_uses, hidden_axes
-from tinynode.errors import DeviceMixError, GraphError, VmapError
+from tinynode.errors import DeviceMixError, GraphError, TraceError, VmapError
 
 F = tn.functions
 DEVICES = ["numpy", "fast", "strict"]
@@ -336,6 +336,62 @@ def test_a_variable_from_outside_cannot_take_values_of_examples() -> None:
     np.testing.assert_array_equal((plain * 2).array, np.zeros(3))
     with pytest.raises(GraphError, match="leaf"):
         tn.vmap(lambda row: w.__setitem__(0, row[0]))(normal(4, 3))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_running_statistics_cannot_follow_examples(compiled: bool) -> None:
+    """The layer stays as it was, and the error says what to do."""
+    layer = tn.nn.BatchNorm(3, dtype="float64")
+    f = tn.compile(tn.vmap(layer)) if compiled else tn.vmap(layer)
+    for call in (f, tn.vmap(lambda x: tn.checkpoint(layer, x))):
+        with pytest.raises(VmapError, match=r"BatchNorm .* on the whole batch outside of vmap"):
+            call(normal(4, 5, 3))
+        np.testing.assert_array_equal(layer.running_mean.array, np.zeros(3))
+        assert layer.running_variance.device is tn.get_device("numpy")
+    layer(normal(5, 3))
+    layer.eval()
+    assert f(normal(4, 5, 3)).shape == (4, 5, 3)
+
+
+def test_a_variable_from_outside_takes_no_array_of_examples() -> None:
+    outside = tn.asarray(np.zeros(3), requires_grad=False)
+
+    def assign(x: Any) -> Any:
+        inside = tn.asarray(np.zeros(3), requires_grad=False)
+        inside.array = x.array
+        return inside * 1
+
+    np.testing.assert_array_equal(tn.vmap(assign)(normal(4, 3)).array, normal(4, 3).array)
+
+    def write(x: Any) -> Any:
+        outside.array = x.array
+        return x
+
+    with pytest.raises(VmapError, match=r"Variable of shape \(3,\), float64.* from outside of f"):
+        tn.vmap(write)(normal(4, 3))
+    np.testing.assert_array_equal((outside + 1).array, np.ones(3))
+
+    def count(x: Any) -> Any:
+        outside.array = outside.array + 1  # one value for all examples
+        return x
+
+    tn.vmap(count)(normal(4, 3))
+    np.testing.assert_array_equal(outside.array, np.ones(3))
+
+
+def test_a_net_refuses_a_gradient_for_a_closure_inside() -> None:
+    w = normal(3)
+
+    def loss(x: Any) -> Any:
+        y = F.sum((w * x) ** 2)
+        y.backward()
+        return y
+
+    tn.vmap(loss)(normal(4, 3))
+    before = w.grad.copy()
+    with pytest.raises(TraceError, match=r"backward\(\) on the results of vmap"):
+        tn.compile(tn.vmap(loss))(normal(4, 3))
+    np.testing.assert_array_equal(w.grad, before)
 
 
 # --- random numbers ------------------------------------------------------------------------------

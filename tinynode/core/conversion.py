@@ -360,7 +360,8 @@ def assign(variable: Variable, array: Array, device: Device) -> None:
 
     The device is an argument, since two devices may share the same kind of memory.
     """
-    if not thread_hooks() and variable.is_like(array, device):  # the usual case, quickly
+    is_usual = not (thread_hooks() or hidden_axes.stack)
+    if is_usual and variable.is_like(array, device):  # quickly
         variable.replace_array(array, device)
         return
     with using_device(device):

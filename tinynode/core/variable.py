@@ -15,7 +15,15 @@ from tinynode.core import messages
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.hooks import tell_detached, tell_value_read, thread_hooks
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import Array, Device, find_device, get_device, is_differentiable
+from tinynode.devices import (
+    Array,
+    Device,
+    below,
+    find_device,
+    get_device,
+    hidden_axes,
+    is_differentiable,
+)
 from tinynode.errors import unknown_keywords
 
 _new = object.__new__
@@ -88,6 +96,8 @@ class Variable(ArrayMethods):
             if self._requires_grad and not is_differentiable(array):
                 raise messages.cannot_assign(array)
             array = tinynode.core.conversion.checked_array(array)
+            if hidden_axes.stack and below(device) is not None and device is not self._device:
+                tinynode.transforms.note_move(self)
         self.replace_array(array, device)
 
     data = array

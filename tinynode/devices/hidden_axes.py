@@ -26,6 +26,7 @@ class HiddenAxis:
         size: the number of examples.
         moved: the Variables that moved from the device below to the batched device, by a write,
             with their state before.
+        shared: while a net is recorded, the Variables that stand for those from outside.
         counterparts: for the device of another, finished vmap: the axis of the device over this
             axis. A backward pass through the finished vmap runs there.
     """
@@ -35,6 +36,7 @@ class HiddenAxis:
         self.below = below
         self.size = size
         self.moved: list[tuple[Any, ...]] = []
+        self.shared: list[Any] = []
         self.counterparts: dict[Any, HiddenAxis] = {}
 
 

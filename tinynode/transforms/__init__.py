@@ -8,7 +8,7 @@ Variables with a hidden axis; ``batching`` has the border of the hidden axis. Tr
 one may stand in the function of another.
 """
 
-from tinynode.transforms.batching import batched, is_lifted, note_write
+from tinynode.transforms.batching import batched, is_lifted, note_move, note_write
 from tinynode.transforms.gradients import gradient, hvp, value_and_grad
 from tinynode.transforms.implicit import custom_fixed_point, custom_root, newton
 from tinynode.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
@@ -32,6 +32,7 @@ __all__ = [
     "jvp",
     "linearize",
     "newton",
+    "note_move",
     "note_write",
     "or_zeros",
     "value_and_grad",

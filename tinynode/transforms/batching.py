@@ -198,7 +198,10 @@ def lifted(x: Variable, place: int | None, axis: HiddenAxis) -> Variable:
         array = hidden(x, place, device)
     else:
         array = _shared_array(x.raw if depth else x, device, depth)
-    return wrap_array(array, device, x.requires_grad)
+    y: Variable = wrap_array(array, device, x.requires_grad)
+    if place is None and x.requires_grad:
+        axis.shared.append(y)
+    return y
 
 
 def lowered(x: Variable, place: int | None, axis: HiddenAxis) -> Variable:
@@ -290,19 +293,23 @@ def note_write(x: Any, result: Variable) -> None:
             f"x[i] = v: x is on {x.device}, and the result is on another device. Move the value "
             f"with value.to_device({str(x.device)!r})."
         )
-    x = as_variable(x)
+    note_move(as_variable(x))
+
+
+def note_move(x: Variable) -> None:
+    """Remember the state of a Variable that moves to the batched device."""
     state = x.node_or_none, x.raw, x.device, x.requires_grad, x.grad_var
     hidden_axes.stack[-1].moved.append((weakref.ref(x), *state))
 
 
-def put_back_moved(axis: HiddenAxis) -> bool:
-    """Give the Variables that outlive a vmapped function the old values; True if there are any."""
-    found = False
+def put_back_moved(axis: HiddenAxis) -> list[Variable]:
+    """Give the Variables that outlive a vmapped function the old values; these Variables."""
+    found = []
     for reference, node, raw, device, requires_grad, grad_var in reversed(axis.moved):
         x = reference()
         if x is None:
             continue
-        found = True
+        found.append(x)
         restore(x, node, raw, grad_var)
         x._device, x._requires_grad = device, requires_grad
     return found

@@ -24,7 +24,7 @@ from tinynode.core.array_arguments import RawArgument
 from tinynode.core.nested import MOST_LEAVES, check_nested
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Device, HiddenAxis, device_beside, find_device, hidden_axes
-from tinynode.errors import DeviceMixError, VmapError, describe
+from tinynode.errors import DeviceMixError, TraceError, VmapError, describe
 from tinynode.transforms.batching import (
     lifted,
     lowered,
@@ -273,17 +273,25 @@ def _entered(axis: HiddenAxis) -> Iterator[None]:
 
     Raises:
         VmapError: a Variable from outside was written to, and is still alive.
+        TraceError: a backward pass in a net has reached a Variable from outside.
     """
     hidden_axes.stack.append(axis)
-    was_written = False
+    written: list[Variable] = []
     try:
         yield
     finally:
         hidden_axes.stack.pop()
-        was_written = put_back_moved(axis)
-    if was_written:
+        written = put_back_moved(axis)
+    if any(x.grad_var is not None for x in axis.shared):
+        raise TraceError(
+            "vmap: f calls backward(), which adds to the gradient of a Variable from outside. A "
+            "net cannot repeat that. Call backward() on the results of vmap, or take gradients in "
+            "f with tinynode.gradient."
+        )
+    if written:
         raise VmapError(
-            "vmap: f wrote a value of an example to a Variable from outside of f, which has one "
-            "value for all examples. The Variable has the old value again. Write to a Variable "
-            "made in f, and return it."
+            f"vmap: f wrote a value of an example to a Variable ({describe(written[-1])}) from "
+            "outside of f, which has one value for all examples. It has the old value again. "
+            "Write to a Variable made in f, and return it. A layer such as BatchNorm writes its "
+            "statistics in training: call it on the whole batch outside of vmap, or call eval()."
         )
