@@ -7,6 +7,7 @@ compared with finite differences of both parts, on each device, and with PyTorch
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,6 +71,7 @@ ARITHMETIC = [
     *(same(name, Z) for name in ("sinh", "cosh", "tanh", "abs", "real", "imag", "conj")),
     *(Row(f"pow{c}", lambda z, c=c: z**c, lambda _, z, c=c: z**c, (Z,)) for c in (0, 1, 2, 3, -2)),
     Row("pow-half", lambda z: z**0.5, lambda _, z: z**0.5, (Z,)),
+    Row("pow-below-zero", lambda x, z: fn.pow(-fn.abs(x), z), None, (X, Z)),
     Row("times-j", lambda z: z * 1j, lambda _, z: z * 1j, (Z,)),
     Row("real-times-j", lambda x: x * (2 + 1j), lambda _, x: x * (2 + 1j), (X,)),
     Row("real-j-divided", lambda x: 1j / x, lambda _, x: 1j / x, (X,)),
@@ -484,6 +486,23 @@ def test_a_compiled_function_may_be_complex(device: str) -> None:
     for _ in range(4):
         for gx, wanted in zip(tn.grad([loss_of(compiled(z, x))], [z, x]), expected, strict=True):
             np.testing.assert_allclose(gx.array, wanted.array, rtol=1e-12)
+
+
+def detached(z: tn.Variable) -> tn.Variable:
+    with tn.no_backprop_mode():
+        factor = z * 2
+    return z * fn.conj(z.detach()) * factor
+
+
+@pytest.mark.parametrize("f", [detached, lambda z: tn.checkpoint(fn.exp, z) * z])
+def test_detach_and_checkpoint_take_complex_numbers_in_every_mode(f: Any) -> None:
+    z = on("numpy", np.array([1 + 2j, 0.5 - 1j]))
+    (expected,) = tn.grad([loss_of(f(z))], [z])
+    for way in (tn.compile(f), tn.vmap(f), tn.compile(tn.vmap(f)), partial(tn.checkpoint, f)):
+        (gz,) = tn.grad([loss_of(way(z))], [z])
+        np.testing.assert_allclose(gz.array, expected.array, rtol=1e-12)
+    (gz,) = tn.grad([loss_of(tn.checkpoint(fn.exp, z))], [z])
+    np.testing.assert_allclose(gz.array, tn.grad([loss_of(fn.exp(z))], [z])[0].array, rtol=1e-12)
 
 
 def test_watching_the_memory_applies_no_function() -> None:

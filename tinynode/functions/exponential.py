@@ -17,12 +17,23 @@ import numpy
 from tinynode.core.array_arguments import array_operand
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, backend_of, is_integer, namespace_of, put
+from tinynode.devices import (
+    COMPLEX,
+    Array,
+    Arrays,
+    backend_of,
+    is_integer,
+    kind_of,
+    namespace_of,
+    put,
+)
 from tinynode.errors import OperandError, dtype_name
 from tinynode.functions import guards
 from tinynode.functions.arithmetic import BroadcastingNode, zero_safe_multiply
 from tinynode.functions.checked import checked_float
 from tinynode.functions.comparison import equal
+from tinynode.functions.complex_numbers import conj
+from tinynode.functions.data_types import astype
 from tinynode.functions.operands import (
     as_differentiable,
     as_floating,
@@ -294,7 +305,7 @@ class Pow(BroadcastingNode):
 
     x: (s), y: (t) -> z: (broadcast of s and t).
     With g = dL/dz:   dL/dx = sum_to(g * y * x^(y-1), s)   dL/dy = sum_to(g * z * ln x, t), where
-    ln x counts as 0 at x = 0
+    ln x counts as 0 at x = 0. Beside complex numbers, ln x of x < 0 is ln |x| + i pi
     """
 
     guard = guards.POWER
@@ -310,6 +321,8 @@ class Pow(BroadcastingNode):
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
         (z,) = self.get_retained_outputs()
+        if self.is_complex:  # the conjugate of a real x < 0 lies on the other side of the cut
+            x = x if kind_of(x.raw) == COMPLEX else conj(astype(x, z.dtype))
         gx = gy = None
         at_zero = equal(x, 0)
         if 0 in target_input_indexes:

@@ -35,6 +35,7 @@ class FillLike(FunctionNode):
     """
 
     is_elementwise = True
+    complex_rule = "own"
 
     def __init__(self, value: float) -> None:
         self.value = checked_float(self, "value", value)
@@ -52,6 +53,7 @@ class StopGradient(FunctionNode):
     """
 
     is_elementwise = True
+    complex_rule = "own"
 
     def forward(self, inputs: Arrays) -> Arrays:
         return inputs
@@ -66,6 +68,7 @@ class DummyGradient(FunctionNode):
     """
 
     is_elementwise = True
+    complex_rule = "own"
 
     def forward(self, inputs: Arrays) -> Arrays:
         (y,) = inputs

@@ -42,6 +42,8 @@ class Checkpoint(FunctionNode):
         first: the first call.
     """
 
+    complex_rule = "own"
+
     def __init__(self, func: Callable[..., Any], first: FirstCall) -> None:
         self.func = func
         self.first = first
