@@ -271,6 +271,32 @@ def test_an_array_takes_numbers_and_arrays_on_either_side(number: str, dtype: st
     np.testing.assert_array_equal(tn.compile(lambda a: len(a) * a)(a).array, 3 * a)
 
 
+class WithVariables(tn.FunctionNode):
+    """y = 2 exp(x), computed with Variables inside of forward."""
+
+    def forward(self, inputs: Any) -> Any:
+        self.retain_inputs((0,))
+        inside = tn.Variable(inputs[0])
+        fn.sum(fn.exp(inside)).backward()
+        return (inside.grad + fn.exp(inside.detach()).array,)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        (x,) = self.get_retained_inputs()
+        return (2 * fn.exp(x) * grad_outputs[0],)
+
+
+def test_a_forward_may_use_variables_and_their_arrays() -> None:
+    """Each run calls the forward, so the values are those of the run."""
+
+    def f(x: Any) -> Any:
+        return WithVariables().apply((x,))[0]
+
+    for way in (f, tn.vmap(f), tn.gradient(lambda x: fn.sum(f(x)))):
+        g = tn.compile(way)
+        for x in (variable(), variable(W)):
+            close(g(x).array, 2 * np.exp(x.array))
+
+
 def test_one_element_of_a_bool_array() -> None:
     """Only a mask in the index makes a shape that depends on values."""
     y = tn.compile(lambda x: (x > 2.0)[1])(variable())

@@ -437,6 +437,26 @@ def test_a_net_runs_the_solver_anew(solve: str, device: str) -> None:
     assert len(compiled.recordings) == 1
 
 
+@pytest.mark.parametrize("solve", SOLVES)
+def test_derivatives_inside_of_a_compiled_function(solve: str) -> None:
+    """The linear system of backward is solved in each run, too."""
+    root = tn.custom_root(square, square_root, solve=solve)
+
+    def loss(theta: Any) -> Any:
+        return functions.sum(root(theta) ** 3)
+
+    def step(theta: Any) -> Any:
+        y = loss(theta)
+        return tn.grad([y], [theta])[0]
+
+    ways = [tn.compile(f) for f in (tn.gradient(loss), step, tn.jacfwd(root), tn.hessian(loss))]
+    for seed in range(2):
+        t = draw(3, seed=seed) ** 2 + 1
+        wanted = [1.5 * t**0.5, 1.5 * t**0.5, np.diag(0.5 * t**-0.5), np.diag(0.75 * t**-0.5)]
+        for f, expected in zip(ways, wanted, strict=True):
+            np.testing.assert_allclose(f(tn.Variable(t)).array, expected, atol=1e-9)
+
+
 def test_a_net_of_an_equation_that_reads_values_is_refused() -> None:
     def optimality(x: Any, theta: Any) -> tn.Variable:
         return x * x - theta if float(functions.sum(theta)) > 0 else x

@@ -42,6 +42,7 @@ from tinynode.devices import (
     hides_variables,
     is_array,
     namespace_of,
+    own_backend,
 )
 from tinynode.errors import TraceError, describe, printable
 from tinynode.functions.indexing import GetItem, Positions
@@ -183,6 +184,7 @@ class NetRecorder(FunctionHook):
         self._bound: dict[VariableNode, Callable[[], Array | None]] = {}
         self.given: dict[str, tuple[Any, Device]] = {}  # the arguments' arrays
         self._is_connected = config.enable_backprop
+        self._running: list[FunctionNode] = []  # whose forward runs now, on arrays
         # the attributes of users' functions, before forward
         self._before: dict[FunctionNode, dict[str, Any]] = {}
         self._chained: list[weakref.ref[VariableNode]] = []  # computed, with a graph
@@ -230,6 +232,8 @@ class NetRecorder(FunctionHook):
         Raises:
             TraceError: the output's shape depends on values, or the function is old-style.
         """
+        if self._running:
+            return  # inside of a forward, which each run of the net calls
         if outputs and hides_variables(outputs[0].device):
             return  # in a vmapped function: the net has the functions on whole batches
         if isinstance(function, FunctionAdapter):
@@ -262,6 +266,9 @@ class NetRecorder(FunctionHook):
         self.operators.append(operator_of(function, read, written))
 
     def forward_preprocess(self, function: FunctionNode, in_data: Arrays) -> None:
+        """Note the function, whose forward may use Variables of its own."""
+        if not any(map(_hides_variables, in_data)):
+            self._running.append(function)
         if not is_of_tinynode(type(function)):
             self._before[function] = dict(vars(function))
 
@@ -271,6 +278,7 @@ class NetRecorder(FunctionHook):
         Raises:
             TraceError: a net would keep the array of the recording for all runs.
         """
+        self._end_forward(function)
         before = self._before.pop(function, None)
         if before is None:  # a function of tinynode
             return
@@ -283,6 +291,13 @@ class NetRecorder(FunctionHook):
                     f"{self.title}: forward of {function.label} leaves {describe(array)} in "
                     f"self.{name}, and a net would keep that value for all runs. {_CURE_OF_SELF}"
                 )
+
+    def failed(self, function: Any, direction: str, error: BaseException) -> None:
+        self._end_forward(function)
+
+    def _end_forward(self, function: FunctionNode) -> None:
+        if self._running and self._running[-1] is function:
+            self._running.pop()
 
     def _note_spec(self, name: str, array: Array | None) -> None:
         if array is not None:
@@ -321,6 +336,8 @@ class NetRecorder(FunctionHook):
 
     def detached(self, source: Variable, copy: Variable) -> None:
         """Name a new Variable on the array of another: a copy without a gradient."""
+        if self._running:
+            return
         if hides_variables(source.device):
             copy.raw = type(source.raw)(source.raw.raw.detach(), source.device.backend)
             return
@@ -395,7 +412,7 @@ class NetRecorder(FunctionHook):
 
         A parameter's value is refused too: the value would never change.
         """
-        if not self.records_nets or hidden_axes.checks:
+        if not self.records_nets or hidden_axes.checks or self._running:
             return
         raise self.failure(
             f"{self.title}: {what} asks for the value of a Variable while a net is recorded, and "
@@ -447,7 +464,7 @@ class NetRecorder(FunctionHook):
         Raises:
             TraceError: a recorded function computed the variable.
         """
-        if not self.records_nets:
+        if not self.records_nets or self._running:
             return
         name = self.name_of(variable)
         if variable.node in self._leaves:
@@ -460,7 +477,7 @@ class NetRecorder(FunctionHook):
 
     def gradient_cleared(self, variable: Variable) -> None:
         """Note a cleared gradient: later gradients are not added to the old gradient."""
-        if not self.records_nets:
+        if not self.records_nets or self._running:
             return
         if variable.node not in self._names:
             self.name_of(variable)
@@ -581,6 +598,12 @@ def _array_in(value: Any) -> Any:
         if isinstance(one, Variable | np.generic) or is_array(one):
             return one
     return None
+
+
+def _hides_variables(array: Any) -> bool:
+    """True for a batched array of a recorded vmap: a net has the functions on what is inside."""
+    backend: Any = own_backend(array)
+    return backend is not None and bool(backend.library.is_recorded)
 
 
 def _index_arrays(function: FunctionNode, inputs: tuple[Variable, ...]) -> tuple[Variable, ...]:

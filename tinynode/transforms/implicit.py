@@ -33,7 +33,7 @@ from tinynode.configuration import config, force_backprop_mode, no_backprop_mode
 from tinynode.core.backprop import grad
 from tinynode.core.conversion import asarray
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
-from tinynode.core.hooks import tell_detached, thread_state
+from tinynode.core.hooks import is_recording_net, tell_detached, thread_state
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, Device, current_device, is_floating
 from tinynode.errors import ConvergenceError, OperandError, VmapError, describe
@@ -235,7 +235,7 @@ class ImplicitRoot(FunctionNode):
         args, _, captured = self.call.split(inner)
         with standing_in(self.call.captured, captured), force_backprop_mode():
             r = self.call.equation.residual(inner_x, args)
-            if record:
+            if record or is_recording_net():  # each run of a net solves anew
                 u = adjoint(self.call, inner_x, gx, args, captured)
             else:
                 u = self.call.equation.linear_solution(r, inner_x, gx)
@@ -267,6 +267,7 @@ def adjoint(
     variables, treedef = flatten(((x, gx, *args), {}), equation.name)
     inner = ImplicitCall(own, variables, treedef)
     inner.captured = call.captured
+    _refuse_examples(equation.name, (*variables, *captured))
     return ImplicitRoot(inner).apply((*variables, *captured))[0]
 
 
@@ -419,11 +420,7 @@ def _implicit(
     @functools.wraps(solver)
     def implicit(*args: Any, **keywords: Any) -> Variable:
         variables, treedef = flatten((args, keywords), title)
-        if any("batched" in v.device.backend.capabilities for v in variables):
-            raise VmapError(
-                f"{title}: a solver needs values, and inside of vmap each example has another. "
-                "Write the equation for all examples at once, or call it in a loop."
-            )
+        _refuse_examples(title, variables)
         call = ImplicitCall(equation, variables, treedef)
         x, captured = call.solution(variables)
         call.captured = tuple(captured)
@@ -432,6 +429,14 @@ def _implicit(
         return node.apply((*variables, *captured))[0]
 
     return implicit
+
+
+def _refuse_examples(title: str, variables: Sequence[Variable]) -> None:
+    if any("batched" in v.device.backend.capabilities for v in variables):
+        raise VmapError(
+            f"{title}: a solver needs values, and inside of vmap each example has another. "
+            "Write the equation for all examples at once, or call it in a loop."
+        )
 
 
 def _check_functions(name: str, equation: Any, solver: Any) -> None:
