@@ -96,7 +96,7 @@ class Indexing:
             return (slice(None), *place, *rest), Moved(count, 1) if apart else None
         lengths = {one.length for one in (x, *arrays)} - {1}
         n = max(lengths, default=1)
-        numbers = self.base.arange(n if x.length > 1 else 1, device=arrays[0].device)
+        numbers = self.base.arange(1 if x.length == 1 else n, device=arrays[0].device)
         examples = self.base.reshape(numbers, (-1, *(1,) * count))
         place = [self.with_axes(one, count) if type(one) is BatchedArray else one for one in items]
         moved = Moved(count, leading + 1, first=1) if leading else None

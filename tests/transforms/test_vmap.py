@@ -943,6 +943,36 @@ def test_index_arrays_behind_a_slice() -> None:
     np.testing.assert_array_equal(y.array, expected)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_no_examples_at_index_arrays(compiled: bool) -> None:
+    def f(x: Any) -> Any:
+        y = x * 1
+        y[ROWS[:2], LABELS[:2]] = 5.0
+        return F.sum(y[ROWS, LABELS] ** 2) + F.softmax_cross_entropy(x, LABELS)
+
+    for each in (tn.vmap(f), tn.vmap(tn.gradient(f))):
+        way = tn.compile(each) if compiled else each
+        assert way(normal(0, 4, 4)).shape[0] == 0
+        assert way(normal(2, 4, 4)).shape[0] == 2
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_linearize_of_a_vmap_and_inside_of_one(shared: bool) -> None:
+    """The values at the point are those of examples: the map keeps the graph."""
+    x, v = normal(4, 3), normal(4, 3, seed=1)
+
+    def f(x: Any) -> Any:
+        w = x[0]
+        return tn.vmap(lambda row: F.tanh(row * w) if shared else F.tanh(row))(x)
+
+    y, linear = tn.linearize(f, x)
+    value, tangent = tn.jvp(f, (x,), (v,))
+    np.testing.assert_array_equal(y.array, value.array)
+    np.testing.assert_allclose(linear(v).array, tangent.array, rtol=1e-14)
+    inside = tn.vmap(lambda row, v: tn.linearize(F.tanh, row)[1](v))(x, v)
+    np.testing.assert_allclose(inside.array, (1 - np.tanh(x.array) ** 2) * v.array, rtol=1e-14)
+
+
 class FromTheEnd(tn.FunctionNode):
     """A function whose axes are counted from the end."""
 

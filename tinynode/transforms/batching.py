@@ -437,6 +437,8 @@ class AllExamples(FunctionNode):
         device: the device of the arrays.
     """
 
+    complex_rule = "own"
+
     def __init__(self, prototype: FunctionNode, device: Device) -> None:
         self.prototype = prototype
         self.device = device
@@ -558,8 +560,13 @@ def of_each_example(results: tuple[Any, ...], inputs: tuple[Any, ...]) -> tuple[
 
     A result is (1, t) where forward only takes the shape of the input.
     """
-    size = max([x.shape[0] for x in inputs], default=1)
+    size = _number_of_examples(inputs)
     return tuple([y if y.shape[0] == size else shown(y, 0, size) for y in results])
+
+
+def _number_of_examples(arrays: Sequence[Any]) -> int:
+    """The length of the first axes; 1 is the length of an array that all examples share."""
+    return max({x.shape[0] for x in arrays} - {1}, default=1)
 
 
 class Values(NamedTuple):
@@ -593,7 +600,7 @@ def gradients_of_examples(
             the inputs.
     """
     xs, ys, grad_outputs = values.on_one_device()
-    size = max(x.shape[0] for x in (*xs, *grad_outputs) if x is not None)
+    size = _number_of_examples([x for x in (*xs, *grad_outputs) if x is not None])
     axis = new_axis(xs[0].device, size, is_recording())
     hidden_axes.stack.append(axis)
     try:
@@ -609,7 +616,7 @@ def gradients_of_examples(
                 [gy for _, gy in pairs],
                 enable_double_backprop=config.enable_backprop or is_recording_net(),
             )
-        shared = [xs[i].shape[0] == 1 and size > 1 for i in targets]
+        shared = [xs[i].shape[0] == 1 and size != 1 for i in targets]
         pairs_of = zip(gxs, shared, strict=True)
         return tuple([None if gx is None else _whole(gx, axis, one) for gx, one in pairs_of])
     finally:
@@ -623,7 +630,7 @@ def is_recording() -> bool:
 
 def _row(x: Variable, axis: HiddenAxis) -> Variable:
     """A Variable (n, s) as (s) in each example, and (1, s) as (s) for all examples."""
-    if x.shape[0] == 1 and axis.size > 1:
+    if x.shape[0] == 1 and axis.size != 1:
         return lifted(x[0], None, axis)
     return lifted(x, 0, axis)
 

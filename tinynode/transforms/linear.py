@@ -19,6 +19,7 @@ from tinynode.configuration import force_backprop_mode
 from tinynode.core.backprop import grad
 from tinynode.core.hooks import is_recording_net, thread_state
 from tinynode.core.variable import Variable
+from tinynode.devices import hidden_axes
 from tinynode.errors import GraphError, describe
 from tinynode.net.helpers import DummyGradient
 from tinynode.transforms.linear_map import LinearMap
@@ -181,7 +182,7 @@ def linearize(
     if keeps_graph is None:
         keeps_graph = thread_state.differentiating > 0
     point = call("linearize", f, tuple(range(len(xs))), xs, {}, keeps_graph)
-    keeps_graph = keeps_graph or is_recording_net()
+    keeps_graph = keeps_graph or is_recording_net() or bool(hidden_axes.stack)
     title = f"jvp_of_{getattr(f, '__name__', type(f).__name__)}"
     linear = LinearMap(
         title,

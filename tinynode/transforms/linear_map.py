@@ -38,7 +38,7 @@ class LinearMap:
 
     Attributes:
         net: the operators of the map, after all passes; None if the graph is kept. A graph is kept
-            inside another transform, and inside a compiled function.
+            inside another transform, and inside a compiled function, and for a vmap in f.
     """
 
     def __init__(
@@ -61,6 +61,9 @@ class LinearMap:
     def _record(self, push: Callable[[Any, bool], Any], results: list[Variable]) -> None:
         """Make the net: captured Variables are constants too, since the point stays."""
         found = trace(push, self._like, True)
+        if any(node_class_of(one).crosses_vmap for one in found.net.flattened()):
+            self._push = push  # the point has values of examples, which are no constants of a net
+            return
         device = {name: x.device for name, x in zip(found.inputs, self._likes, strict=True)}
         shared = {id(y.raw) for y in results}  # a program may write into these arrays
         captured = []
