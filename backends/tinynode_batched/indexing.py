@@ -37,7 +37,7 @@ class Indexing:
         key = self._taken_in(key)
         value = self.batched.taken_in(value)
         masks = [one for one in _arrays(key) if self.base.isdtype(one.dtype, "bool")]
-        if masks and masks[0].length > 1 and _named(key) == 1 and value.ndim == 0:
+        if masks and _named(key) == 1 and value.ndim == 0:
             rest = (1,) * (x.ndim - masks[0].ndim)
             mask = self.base.reshape(masks[0].raw, (*masks[0].raw.shape, *rest))
             return self.base.where(mask, self.with_axes(value, x.ndim), x.raw)

@@ -20,7 +20,7 @@ LAYERS = [
     {"tinynode.config_sources"},
     {"tinynode.configuration"},
     {"tinynode.devices.protocol", "tinynode.devices.use_counts"},
-    {"tinynode.devices.dtypes"},
+    {"tinynode.devices.dtypes", "tinynode.devices.hidden_axes"},
     {"tinynode.devices.loader"},
     {"tinynode.devices.device"},
     {"tinynode.devices.registry"},

@@ -2,7 +2,8 @@
 
 A *program* is a question about a row, with a wrapper inside and one around; see
 ``support/modes.py``. There are 265 programs for each row at each of five points. The default test
-runs one for each operation, the slow tests run some thousands, and the long tests a sixth of all.
+runs one for each operation, the slow tests run some thousands, and the long tests 16 for each row
+at each point. The programs are drawn by the name of the row; another ``SEED`` draws others.
 """
 
 from __future__ import annotations
@@ -28,9 +29,12 @@ NOT_FAR: dict[str, str] = {
     "LinearScan": INFINITE,
     "StandardizeGrad": INFINITE,
     "conv_transpose1d": INFINITE,
+    "einsum": INFINITE,
+    "sigmoid_cross_entropy": INFINITE,
     "det": CHOOSES,
 }
 """The operations that are not compared beside infinities and NaN."""
+SEED = 0
 PROGRAMS = [
     (question, inner, outer)
     for question in modes.QUESTIONS
@@ -60,13 +64,14 @@ def at_points(cases: list[Case], points: list[str]) -> Iterator[tuple[Case, str]
                 yield case, point
 
 
-def check(pairs: list[tuple[Case, str]], device: str, count: int, seed: int = 0) -> int:
+def check(pairs: list[tuple[Case, str]], device: str, count: int) -> int:
     """Run some programs of each row at a point; gives the number of compared programs."""
     compared = 0
     gc.freeze()  # nets are full of cycles, and a search through what other tests left is slow
     try:
         for case, point in pairs:
-            chosen = random.Random(f"{case.id} {point} {seed}").sample(PROGRAMS, count)
+            generator = random.Random(f"{case.id} {point} {device} {SEED}")
+            chosen = generator.sample(PROGRAMS, count)
             compared += check_row(case, point, device, chosen)
     finally:
         gc.unfreeze()
@@ -110,16 +115,16 @@ def test_each_operation_in_a_mode(device: str) -> None:
 @pytest.mark.parametrize("part", range(3))
 def test_each_operation_at_each_point(part: int, device: str) -> None:
     pairs = list(at_points(firsts()[part::3], list(modes.POINTS)))
-    assert check(pairs, device, 3, seed=1) > len(pairs)
+    assert check(pairs, device, 3) > len(pairs)
 
 
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("device", ["numpy", "fast"])
-@pytest.mark.parametrize("part", range(12))
+@pytest.mark.parametrize("part", range(24))
 def test_each_row_in_many_modes(part: int, device: str) -> None:
-    pairs = list(at_points(rows()[part::12], list(modes.POINTS)))
-    assert check(pairs, device, 20, seed=2) > len(pairs)
+    pairs = list(at_points(rows()[part::24], list(modes.POINTS)))
+    assert check(pairs, device, 8) > len(pairs)
 
 
 def test_tables_name_operations_and_rows() -> None:

@@ -916,6 +916,15 @@ def test_arrays_of_numpy_are_shared_by_all_examples(name: str, device: str) -> N
         np.testing.assert_allclose(host(y), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_number_is_written_at_a_mask_of_all_examples(device: str, compiled: bool) -> None:
+    x, mask = normal(3, 4, 4, device=device), tn.get_device(device).from_host(MASK)
+    f = tn.vmap(written(mask, 0.0))
+    y = (tn.compile(f) if compiled else f)(x)
+    np.testing.assert_array_equal(host(y), np.where(MASK, 0.0, host(x)))
+
+
 def test_arrays_among_the_arguments_lie_beside_the_variables() -> None:
     """On ``fast``, whose memory is NumPy's."""
     x, labels = normal(3, 4, device="fast"), np.array([1, 0, 3])
@@ -929,6 +938,19 @@ def test_arrays_among_the_arguments_lie_beside_the_variables() -> None:
         assert f(x, labels).device is x.device
     np.testing.assert_allclose(host(tn.vmap(lambda t, x: loss(x, t))(labels, x)), expected)
     np.testing.assert_allclose(host(tn.compile(loss)(x[0], labels[:1][0])), expected[0])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_gradient_to_start_from_is_shared_by_all_examples(compiled: bool) -> None:
+    x, u = normal(4, 3), normal(3, seed=1)
+
+    def slope(row: Any) -> Any:
+        row = row * 1
+        return tn.grad([F.tanh(row)], [row], [u])[0]
+
+    with tn.force_backprop_mode():
+        y = (tn.compile(tn.vmap(slope)) if compiled else tn.vmap(slope))(x)
+    np.testing.assert_allclose(y.array, (1 - np.tanh(x.array) ** 2) * u.array, rtol=1e-12)
 
 
 def test_index_arrays_behind_a_slice() -> None:

@@ -255,7 +255,7 @@ def grad(
         wanted = nodes_between(nodes, [y.node for y in outputs])
         table = GradientTable(keep=None if retain_grad else set(nodes))
         for position, (y, gy) in enumerate(zip(outputs, given, strict=True)):
-            seeds.check_start_of_grad(y, gy, position)
+            gy = seeds.start_of_grad(y, gy, position)
             if (gy is not None or is_floating(y.filled_array())) and y.node in wanted:
                 table.add_seed(y, _ones_like(y, loss_scale) if gy is None else gy)
         with Sweep(table, wanted) as sweep:

@@ -62,15 +62,21 @@ def check_inputs_of_grad(
                 raise messages.input_outside_of_vmap(position)
 
 
-def check_start_of_grad(y: Variable, gy: Any, position: int) -> None:
-    """Refuse a gradient that ``tinynode.grad`` starts from, if it does not fit the output."""
+def start_of_grad(y: Variable, gy: Any, position: int) -> Any:
+    """The gradient that ``tinynode.grad`` starts from, if it fits the output; None for ones.
+
+    A gradient from outside of a vmapped function is shared by all examples.
+    """
     if gy is None:
         check_real_start("grad", f"outputs[{position}]", y)
-        return
+        return None
     is_filled = isinstance(gy, Variable) and gy.raw is not None
     if is_filled and y.is_like(gy.raw, gy.device):
-        return
+        return gy
+    if is_filled and hidden_axes.stack:
+        gy, _ = tinynode.transforms.batched([gy, y])
     check_gradient(gy, y, f"grad: grad_outputs[{position}]", any_device=is_lifted(gy, y))
+    return gy
 
 
 def is_lifted(gx: Any, x: Any) -> bool:
