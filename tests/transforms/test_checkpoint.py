@@ -572,6 +572,27 @@ def test_results_lie_on_another_device():
         tn.checkpoint(lambda x: (x * 2, F.to_device(x, "strict")), x)
 
 
+def test_results_that_all_examples_of_vmap_share():
+    x, w = variable([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), variable([0.5, -1.0])
+
+    def pair(x):
+        return x * w, w * 2
+
+    found = []
+    for f in (
+        pair,
+        lambda x: tn.checkpoint(pair, x),
+        lambda x: (x * w, tn.checkpoint(pair, x)[1]),
+    ):
+        a, b = tn.vmap(f)(x)
+        found.append([gx.array for gx in tn.grad([F.sum(a * b)], [x, w])])
+    for gx, gw in found[1:]:
+        np.testing.assert_allclose(gx, found[0][0])
+        np.testing.assert_allclose(gw, found[0][1])
+    y = tn.vmap(lambda x: tn.checkpoint(lambda _: w * 2, x))(x)
+    np.testing.assert_allclose(y.array, [w.array * 2] * 3)
+
+
 def test_both_names_are_one_function():
     assert tn.forget is tn.checkpoint
 

@@ -25,6 +25,7 @@ from tinynode.functions.draws import drawing_again, note_generator, noted_genera
 from tinynode.functions.masking import marks_handed_on
 from tinynode.functions.operands import as_operand_list
 from tinynode.random import get_generator
+from tinynode.transforms.batching import batched
 from tinynode.transforms.captures import Captures, cut_inputs, standing_in
 
 _SETTINGS = ("device", "dtype", "train")
@@ -111,10 +112,10 @@ class FirstCall:
 
 
 def _call(func: Callable[..., Any], arguments: Sequence[Variable]) -> tuple[Variable, ...]:
-    """The results of ``func``, checked."""
+    """The results of ``func``, checked. Beside Variables of an example, all are of an example."""
     outputs = func(*arguments)
     if isinstance(outputs, Variable):
-        return (outputs,)
+        outputs = (outputs,)
     if not isinstance(outputs, tuple):
         raise GraphError(
             f"checkpoint: func must return a Variable or a tuple of Variables, got "
@@ -126,7 +127,7 @@ def _call(func: Callable[..., Any], arguments: Sequence[Variable]) -> tuple[Vari
                 f"checkpoint: func must return Variables; the {_ordinal(i + 1)} element of "
                 f"the returned tuple is {describe(output)}."
             )
-    return outputs
+    return tuple(batched([*outputs, *arguments])[: len(outputs)])
 
 
 def _single_device(outputs: tuple[Variable, ...]) -> Device:
