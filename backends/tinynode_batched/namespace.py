@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tinynode.devices import mean_array, sum_array
 from tinynode.errors import VmapError
 from tinynode_batched.array import BatchedArray
 from tinynode_batched.indexing import Indexing
@@ -100,6 +101,9 @@ class BatchedNamespace(Indexing):
         self.batched = batched
         self.base = base
         fill(self, FAMILIES, batched, base)
+        if not batched.library.is_recorded:  # else the operators of the net add up in blocks
+            self.sum = AlongAxes(batched, sum_array)
+            self.mean = AlongAxes(batched, mean_array)
         for name in PLAIN.split():
             if hasattr(base, name):
                 setattr(self, name, getattr(base, name))

@@ -9,6 +9,7 @@
 | ``device`` | a device: a backend and an index |
 | ``registry`` | backends and devices by name; the current device |
 | ``arrays`` | questions about raw arrays |
+| ``sums`` | sums of raw arrays, in blocks |
 | ``use_counts`` | counts of kernels and of fallbacks |
 """
 
@@ -37,7 +38,6 @@ from tinynode.devices.arrays import (
     own_backend,
     put,
     put_sum,
-    sum_array,
     to_host,
     widened_array,
     without_hidden_axes,
@@ -90,6 +90,7 @@ from tinynode.devices.registry import (
     synchronize,
     using_device,
 )
+from tinynode.devices.sums import mean_array, sum_array
 from tinynode.devices.use_counts import Use, count_use, fallback_uses, kernel_uses
 
 __all__ = [
@@ -151,6 +152,7 @@ __all__ = [
     "kernel_uses",
     "kind_of",
     "kind_of_dtype",
+    "mean_array",
     "members_of",
     "namespace_from",
     "namespace_of",

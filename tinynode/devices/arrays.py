@@ -266,17 +266,6 @@ def narrowed_arrays(outputs: Arrays, inputs: Arrays) -> Arrays:
     return tuple(narrowed)
 
 
-def sum_array(
-    x: Array, axes: int | tuple[int, ...], keepdims: bool = False, dtype: Any = None
-) -> Array:
-    """The sum over axes, in a dtype; float16 is added up in float32."""
-    xp = namespace_of(x)
-    if is_float16(x):
-        total = xp.sum(x, axis=axes, keepdims=keepdims, dtype=xp.float32)
-        return xp.asarray(total, dtype=x.dtype)
-    return xp.sum(x, axis=axes, keepdims=keepdims, dtype=dtype)
-
-
 def is_separate(view: Array, taken: set[int], held: Array) -> bool:
     """True if a view may be changed in place, and neither ``taken`` nor ``held`` owns its memory.
 

@@ -8,7 +8,7 @@ from typing import Any, Never
 from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, namespace_of
+from tinynode.devices import Array, Arrays, namespace_of, sum_array
 from tinynode.errors import unknown_keywords
 from tinynode.functions.arithmetic import abs, masked, multiply
 from tinynode.functions.checked import checked_float
@@ -134,7 +134,7 @@ def log_softmax_array(x: Any, axis: int) -> Any:
     """log_softmax of an array: the largest x is subtracted, against overflow."""
     xp = namespace_of(x)
     shifted = x - xp.max(x, axis=axis, keepdims=True)
-    shifted -= xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
+    shifted -= xp.log(sum_array(xp.exp(shifted), axis, keepdims=True))
     return shifted
 
 
@@ -174,7 +174,7 @@ class Softmax(AxisNode):
         lowest = xp.asarray(xp.finfo(x.dtype).min, dtype=x.dtype, device=x.device)
         largest = xp.maximum(xp.max(x, axis=self.axis, keepdims=True), lowest)  # above -inf
         y = xp.exp(x - largest)
-        total = xp.sum(y, axis=self.axis, keepdims=True)
+        total = sum_array(y, self.axis, keepdims=True)
         # the largest adds e^0, so a total below 1 is 0: every x is -inf
         y /= xp.maximum(total, xp.ones((), dtype=x.dtype, device=x.device))
         return (y,)

@@ -7,7 +7,15 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, add_at, is_known_true, namespace_of
+from tinynode.devices import (
+    Array,
+    Arrays,
+    add_at,
+    is_known_true,
+    mean_array,
+    namespace_of,
+    sum_array,
+)
 from tinynode.devices import is_floating as is_floating_array
 from tinynode.devices import is_integer as is_integer_array
 from tinynode.errors import OperandError, describe
@@ -77,7 +85,7 @@ class _LabelledRows(FunctionNode):
         """m: the number of counted rows, or the sum of the weights of the labels; 1 for 0."""
         xp = namespace_of(counts)
         # of zeros and ones, the ones are counted: quicker than a sum
-        number = xp.sum(counts) if weights else xp.count_nonzero(counts)
+        number = sum_array(counts) if weights else xp.count_nonzero(counts)
         total = xp.asarray(number, dtype=counts.dtype)
         return total + xp.asarray(total == 0, dtype=counts.dtype)
 
@@ -122,13 +130,13 @@ class SoftmaxCrossEntropy(_LabelledRows):
         if weights:
             losses = losses * xp.take(weights[0], chosen)
         if self.smoothing:
-            spread = xp.sum(log_p * weights[0] if weights else log_p, axis=1)
+            spread = sum_array(log_p * weights[0] if weights else log_p, 1)
             losses = losses * (1.0 - self.smoothing) - spread * (self.smoothing / x.shape[1])
         if valid is not None:
             losses = xp.where(valid, losses, xp.zeros((), dtype=x.dtype, device=x.device))
         if self.reduction == "none":
             return losses, log_p
-        total = xp.sum(losses)
+        total = sum_array(losses)
         if self.reduction != "mean":
             return total, log_p
         if valid is None and not weights:
@@ -199,7 +207,7 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         if not weights or not self.smoothing:
             return counts
         xp = namespace_of(counts)
-        even = xp.astype(valid, counts.dtype) * (xp.mean(weights[0]) * self.smoothing)
+        even = xp.astype(valid, counts.dtype) * (mean_array(weights[0]) * self.smoothing)
         return counts * (1.0 - self.smoothing) + even
 
     def _scale(self, g: Array, counts: Array, weights: Sequence[Array]) -> Array:

@@ -8,7 +8,7 @@ from typing import Any, Never
 from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, any_true, is_known_true, namespace_of
+from tinynode.devices import Array, Arrays, any_true, is_known_true, namespace_of, sum_array
 from tinynode.devices import is_floating as is_floating_array
 from tinynode.devices import is_integer as is_integer_array
 from tinynode.errors import OperandError, describe, short_text, unknown_keywords
@@ -238,11 +238,11 @@ class MeanOfCounted(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         losses, labels = inputs
         self.retain_inputs((1,))
-        return (namespace_of(losses).sum(losses) / self._count(labels, losses),)
+        return (sum_array(losses) / self._count(labels, losses),)
 
     def _count(self, labels: Array, like: Array) -> Array:
         xp = namespace_of(like)
-        count = xp.sum(xp.astype(labels != self.ignore_label, like.dtype))
+        count = sum_array(xp.astype(labels != self.ignore_label, like.dtype))
         return xp.maximum(count, xp.ones((), dtype=like.dtype, device=like.device))
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:

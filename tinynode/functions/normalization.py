@@ -9,7 +9,7 @@ from tinynode.configuration import config, no_backprop_mode
 from tinynode.core.conversion import assign
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Arrays, namespace_of
+from tinynode.devices import Arrays, mean_array, namespace_of
 from tinynode.errors import OperandError, StateError, describe, unknown_keywords
 from tinynode.functions.attributes import Axes
 from tinynode.functions.checked import checked_axes, checked_flag, checked_float
@@ -64,13 +64,13 @@ class Standardize(FunctionNode):
         xp = namespace_of(x)
         self.retain_outputs((0, 2))
         if self.center:
-            m = xp.mean(x, axis=self.axes, keepdims=True)
+            m = mean_array(x, self.axes, keepdims=True)
             centred = x - m
         else:
             shape = tuple(1 if i in self.axes else n for i, n in enumerate(x.shape))
             m = xp.zeros(shape, dtype=x.dtype, device=x.device)
             centred = x
-        square = xp.mean(centred * centred, axis=self.axes, keepdims=True)
+        square = mean_array(centred * centred, self.axes, keepdims=True)
         r = 1.0 / xp.sqrt(square + self.eps)
         return centred * r, m, r
 
@@ -107,12 +107,11 @@ class StandardizeGrad(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         g, y, r = inputs
-        xp = namespace_of(g)
         self.retain_inputs((0, 1, 2))
-        gx = y * -xp.mean(g * y, axis=self.axes, keepdims=True)
+        gx = y * -mean_array(g * y, self.axes, keepdims=True)
         gx += g
         if self.center:
-            gx -= xp.mean(g, axis=self.axes, keepdims=True)
+            gx -= mean_array(g, self.axes, keepdims=True)
         gx *= r
         return (gx,)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, namespace_of
+from tinynode.devices import Array, Arrays, namespace_of, sum_array
 from tinynode.errors import OperandError, describe
 from tinynode.functions import guards
 from tinynode.functions.arithmetic import BroadcastingNode, multiply
@@ -415,7 +415,7 @@ class Einsum(FunctionNode):
             wide = xp.reshape(wide, tuple(lengths.get(label, 1) for label in labels))
             total = wide if total is None else total * wide
         axes = tuple(range(len(self.output), len(labels)))
-        return xp.sum(total, axis=axes) if axes else total
+        return sum_array(total, axes) if axes else total
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs

@@ -13,6 +13,7 @@ from tinynode.devices import (
     Arrays,
     is_differentiable,
     is_float16,
+    mean_array,
     namespace_of,
     sum_array,
 )
@@ -147,7 +148,7 @@ class Mean(ReducingNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        return (namespace_of(x).mean(x, axis=self.axes, keepdims=self.keepdims),)
+        return (mean_array(x, self.axes, self.keepdims),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
@@ -411,7 +412,7 @@ class LogSumExp(ReducingNode):
         self.retain_outputs((0,))
         largest = xp.max(x, axis=self.axes, keepdims=True)
         shift = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
-        total = xp.sum(xp.exp(x - shift), axis=self.axes, keepdims=True)
+        total = sum_array(xp.exp(x - shift), self.axes, keepdims=True)
         # where all are -inf the total is 0, and the logarithm is the largest, -inf
         empty = total == 0
         log_total = xp.log(xp.where(empty, xp.ones_like(total), total)) + shift
