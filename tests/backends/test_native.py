@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import op_drivers
 import pytest
-from fast_kernels import set_limits, two_threads
+from fast_kernels import set_limits, two_threads, use_two_threads
 from op_cases import CASES
 
 import tinynode as tn
@@ -190,6 +191,67 @@ def test_a_long_sum_in_single_precision_stays_exact_enough() -> None:
     x = np.full(1 << 22, 0.1, "float32")
     (y,) = compiled_plan(fn.Sum((0,), False), [x]).run((x,), None)
     assert abs(float(y) / (0.1 * (1 << 22)) - 1) < 1e-6
+
+
+LONG_SUMS = {
+    "rows": ((100_003, 3), (0,)),
+    "few-rows": ((128, 5), (0,)),
+    "long-rows": ((300, 9000), (0,)),
+    "inner-rows": ((3, 50_000, 2), (1,)),
+    "rows-and-elements": ((20_000, 3, 5), (0, 2)),
+    "two-loops-of-rows": ((300, 2, 400, 3), (0, 2)),
+    "inner-loops": ((200, 2, 3, 4), (0,)),
+    "elements": ((2, 300_000), (1,)),
+    "all": ((600_007,), (0,)),
+    "each-short": ((60, 2, 50, 2, 40), (0, 2, 4)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", LONG_SUMS)
+def test_the_error_of_a_long_sum_does_not_grow(
+    name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape, axes = LONG_SUMS[name]
+    x = np.full(shape, 0.1, dtype)
+    count = math.prod(shape[i] for i in axes)
+    expected = math.fsum([float(x.flat[0])] * count)
+    for threads in (1, 2):
+        if threads == 2:
+            use_two_threads(monkeypatch)
+            set_limits(monkeypatch, threaded=1)
+        for node, divisor in ((fn.Sum(axes, False), 1), (fn.Mean(axes, False), count)):
+            (y,) = compiled_plan(node, [x]).run((x,), None)
+            eps = float(np.finfo(dtype).eps)
+            np.testing.assert_allclose(y.astype("float64"), expected / divisor, rtol=16 * eps)
+
+
+def test_a_long_sum_of_infinities_is_infinite_and_not_nan() -> None:
+    for dtype in ("float32", "float64"):
+        x = np.ones((4000, 5), dtype)
+        x[70, 0], x[3999, 1], x[3, 2] = np.inf, -np.inf, np.nan
+        x[7, 3], x[2000, 3] = np.inf, -np.inf
+        with np.errstate(invalid="ignore"):
+            for axes in ((0,), (0, 1)):
+                (y,) = compiled_plan(fn.Sum(axes, False), [x]).run((x,), None)
+                np.testing.assert_array_equal(y, x.sum(axes))
+
+
+def test_long_sums_of_several_steps_in_one_nest() -> None:
+    """A softmax of rows, and sums of the results: of rows, of elements and of all."""
+    x = np.random.default_rng(5).normal(size=(1000, 700))
+    function = tn.compile(both_sums)
+    expected = both_sums(tn.asarray(x, device="fast"))
+    for _ in range(3):
+        found = function(tn.asarray(x, device="fast"))
+        build.wait()
+    for y, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(tn.to_host(y), tn.to_host(wanted), rtol=1e-13)
+
+
+def both_sums(x: Any) -> Any:
+    y = fn.softmax(x, axis=1)
+    return fn.sum(y * y, axis=0), fn.sum(y, axis=1), fn.sum(y * x)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -2,6 +2,9 @@
 
 Requirement: a reader finds the operators, their formulas and the loops, and no macros. A row runs
 in phases: a loop over the row's elements, then the results of the reductions of the loop.
+
+The error of a sum does not grow with the number of rows. A long sum adds up a block of rows, and
+adds the block to the total by ``add_float``, which keeps the rounding error for the next block.
 """
 
 from __future__ import annotations
@@ -14,16 +17,25 @@ from typing import Any
 
 from tinynode_fast.actions import FunctionCall
 from tinynode_fast.native.formulas import CALL, FUNCTIONS, ElementFormula, Reduction, functions_in
-from tinynode_fast.native.nests import TYPES, Nest
+from tinynode_fast.native.nests import ROW_BYTES, STRIP, TYPES, Nest
 
 _LETTER = re.compile(r"\b[a-z]\b(?!\()")
 _FLOATING = re.compile(r"(?<![\w.])(?:\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)")
 _WORDS = """auto break case char const continue default do double else enum extern float for goto
 if inline int long register restrict return short signed sizeof static struct switch typedef union
 unsigned void volatile while p j start stop gamma isinf isfinite fabs sqrt floor ceil rint trunc
-copysign y0 y1 yn j0 j1 jn signgam main"""
+copysign y0 y1 yn j0 j1 jn signgam main memset add_float add_double"""
 _RESERVED = FUNCTIONS.union(_WORDS.split())
 _IDENTITY = {"sum": "0", "rows": "0", "largest": "-INFINITY"}
+BLOCK = 32
+"""The rows of a block of a long sum. Longer blocks would save no time."""
+_ADD = """
+// total += value; lost is the rounding error of the total, for the next value
+static inline void add_{0}({0} *total, {0} *lost, {0} value) {{
+    const {0} wanted = value - *lost, sum = *total + wanted;
+    *lost = isfinite(sum) ? sum - *total - wanted : 0;
+    *total = sum;
+}}"""
 
 
 @functools.lru_cache(1024)
@@ -38,6 +50,7 @@ def source_of(nests: Sequence[Nest]) -> str:
     Nests that differ in names and lengths alone share a function, such as Adam for two matrices.
     """
     used: set[str] = set()
+    added: set[str] = set()
     parts = []
     alike: dict[Any, list[Nest]] = {}
     for nest in nests:
@@ -50,13 +63,16 @@ def source_of(nests: Sequence[Nest]) -> str:
         title = f"// for {len(group)} nests, with the names of the first\n" * (len(group) > 1)
         parts.append(title + "\n".join(writer.function()))
         used |= writer.functions
-    return "\n\n".join(["\n".join(_header(sorted(used))), *parts]) + "\n"
+        added |= writer.added
+    header = "\n".join([*_header(sorted(used)), *(_ADD.format(kind) for kind in sorted(added))])
+    return "\n\n".join([header, *parts]) + "\n"
 
 
 def _header(used: Sequence[str]) -> Iterator[str]:
     """The declarations of the functions with a vector form."""
     yield "#include <math.h>"
     yield "#include <stdint.h>"
+    yield "#include <string.h>"
     for name in used:
         base = name.removesuffix("f") if name not in FUNCTIONS else name
         kind = "double" if base == name else "float"
@@ -74,6 +90,9 @@ class Writer:
         phase: the first phase of a row that may read a value.
         pointers: the C names of the pointers to the values in memory.
         buffers: the elements that a later phase reads, and that have no place in memory.
+        long: the ends that are added up in blocks.
+        strips: the sums of a long row, which is added up in strips.
+        added: the types with a function ``add_``.
     """
 
     def __init__(self, nest: Nest) -> None:
@@ -92,6 +111,11 @@ class Writer:
             self.ends += [call] if nest.is_end(call) else []
             kept.update(n for n in call.reads if self.phase.get(n, phase) < phase)
         self.buffers = [n for n in sorted(kept - {*nest.writes}) if nest.is_element(n)]
+        self.long = nest.long_sums()
+        sums = [call.writes[0] for call in nest.calls if call.function.name == "sum"]
+        wide = [n for n in sums if self.types[n] == "double" and not nest.is_element(n)]
+        self.strips = wide if nest.dims[-1] > STRIP else []
+        self.added = {self.types[name] for name in (*self.long, *self.strips)}
         self.pointers = {n: f"{self.name(n)}_in" for n in nest.reads}
         self.pointers |= {n: f"{self.name(n)}_out" for n in nest.writes}
         for write, read in nest.over.items():  # a single pointer: ``restrict`` allows no other
@@ -104,7 +128,9 @@ class Writer:
         if name not in self.names:
             text = re.sub(r"\W", "_", name.replace("@number", "number"), flags=re.ASCII).strip("_")
             text = text if text[:1].isalpha() else f"v{text}"
-            while text in _RESERVED or re.fullmatch(r"i\d+", text) or text in self.names.values():
+            while (
+                text in _RESERVED or re.fullmatch(r"[bei]\d+", text) or text in self.names.values()
+            ):
                 text += "_"
             self.names[name] = text
         return self.names[name]
@@ -121,7 +147,13 @@ class Writer:
         (write,) = call.writes
         if call.function.name == "rows":
             return self.at(write, self.name(call.reads[1]))
-        return self.at(write) if any(self.nest.steps[write]) else f"{self.name(write)}_total"
+        if write in self.long and self.nest.is_element(write):
+            return self._local(write, "block", self._summed(write)[-1])
+        return self._total(write)
+
+    def _total(self, name: str) -> str:
+        """The place of the result of an end."""
+        return self.at(name) if any(self.nest.steps[name]) else f"{self.name(name)}_total"
 
     # --- the function ----------------------------------------------------------------------------
 
@@ -136,12 +168,10 @@ class Writer:
                 constant = "const " if name in nest.reads else ""
                 yield f"    {constant}{self.types[name]} *restrict {self.pointers[name]} = p[{i}];"
         yield from indented(self._starts())
-        *outer, _ = self.loops
-        for depth in range(len(outer)):
-            yield "    " * (depth + 1) + f"{self._head(depth)} {{"
-        yield from indented(self._row(), len(outer) + 1)
-        for depth in reversed(range(len(outer))):
-            yield "    " * (depth + 1) + "}"
+        lines = self._row()
+        for depth in reversed(range(len(self.loops) - 1)):
+            lines = self._loop(depth, lines)
+        yield from indented(lines)
         for call in self.ends:
             if not any(nest.steps[call.writes[0]]):
                 place, kind = self.at(call.writes[0]), self.types[call.writes[0]]
@@ -160,14 +190,43 @@ class Writer:
 
     def _head(self, depth: int) -> str:
         """The head of a loop; the caller chooses a part of the outermost loop."""
-        loop = self.loops[depth]
-        low, high = ("0", str(self.nest.dims[depth])) if depth else ("start", "stop")
+        loop, (low, high) = self.loops[depth], self._bounds(depth)
         return f"for (long {loop} = {low}; {loop} < {high}; {loop}++)"
+
+    def _bounds(self, depth: int) -> tuple[str, str]:
+        return ("0", str(self.nest.dims[depth])) if depth else ("start", "stop")
+
+    def _loop(self, depth: int, body: Iterable[str]) -> Iterator[str]:
+        """A loop with a body; long sums along the loop are added up in blocks."""
+        elements = [name for name in self.long if self.nest.is_element(name)]
+        blocks = [name for name in elements if self._summed(name)[-1] == depth]
+        for name in self.long:
+            if self._summed(name)[0] == depth:
+                yield from self._zeros(name, "lost", depth)
+        if not blocks:
+            yield from (f"{self._head(depth)} {{", *indented(body), "}")
+            return
+        yield from self._in_strips(depth, BLOCK)
+        for name in blocks:
+            yield from indented(self._zeros(name, "block", depth))
+        loop = self.loops[depth]
+        yield f"    for (long {loop} = b{depth}; {loop} < e{depth}; {loop}++) {{"
+        yield from indented(body, 2)
+        yield "    }"
+        for name in blocks:
+            yield from indented(self._add_block(name, depth))
+        yield "}"
+
+    def _in_strips(self, depth: int, size: int) -> Iterator[str]:
+        """The head of a loop over strips of a loop, from b to e."""
+        (low, high), b = self._bounds(depth), f"b{depth}"
+        yield f"for (long {b} = {low}; {b} < {high}; {b} += {size}) {{"
+        yield f"    const long e{depth} = {b} + {size} < {high} ? {b} + {size} : {high};"
 
     def _starts(self) -> Iterator[str]:
         """The start of the ends, for the chosen part alone: threads may share the memory."""
         for call in self.ends:
-            start = f"{self.end(call)} = {_IDENTITY[call.function.name]};"
+            start = f"{self._total(call.writes[0])} = {_IDENTITY[call.function.name]};"
             steps = self.nest.steps[call.writes[0]]
             heads = [self._head(depth) for depth, step in enumerate(steps) if step]
             if call.function.name == "rows":  # each thread has all rows
@@ -178,6 +237,45 @@ class Writer:
                 start = f"double {start}"
             for depth, line in enumerate([*heads, start]):
                 yield "    " * depth + line
+
+    # --- long sums -------------------------------------------------------------------------------
+
+    def _summed(self, name: str) -> list[int]:
+        """The loops that a sum does not vary along, but for the loop over a row's elements."""
+        return [depth for depth, step in enumerate(self.nest.steps[name][:-1]) if not step]
+
+    def _inside(self, name: str, depth: int) -> list[int]:
+        """The loops inside of a loop that a sum varies along."""
+        steps = self.nest.steps[name]
+        return [k for k in range(depth + 1, len(steps)) if steps[k]]
+
+    def _local(self, name: str, part: str, depth: int) -> str:
+        """The place of a sum in a small array, for the loops inside of a loop."""
+        terms, size = [], 1
+        for k in reversed(self._inside(name, depth)):
+            terms.append(self.loops[k] if size == 1 else f"{self.loops[k]} * {size}")
+            size *= self.nest.dims[k]
+        return f"{self.name(name)}_{part}[{' + '.join(reversed(terms)) or '0'}]"
+
+    def _zeros(self, name: str, part: str, depth: int) -> Iterator[str]:
+        """A small array of zeros for a sum; a large one is not on the stack."""
+        size = math.prod(self.nest.dims[k] for k in self._inside(name, depth))
+        storage = "static _Thread_local " * (size * 8 > ROW_BYTES)
+        array = f"{self.name(name)}_{part}"
+        yield f"{storage}{self.types[name]} {array}[{size}];"
+        yield f"memset({array}, 0, sizeof {array});"
+
+    def _add_block(self, name: str, depth: int) -> Iterator[str]:
+        """Add a block of rows to a sum."""
+        heads = [self._head(k) for k in self._inside(name, depth)]
+        line = self._add(name, self._local(name, "block", depth))
+        for indent, text in enumerate([*heads, line]):
+            yield "    " * indent + text
+
+    def _add(self, name: str, value: str) -> str:
+        """Add a number to a long sum."""
+        lost = self._local(name, "lost", self._summed(name)[0])
+        return f"add_{self.types[name]}(&{self._total(name)}, &{lost}, {value});"
 
     def _loads(self, names: Iterable[str]) -> Iterator[str]:
         for name in names:
@@ -213,20 +311,44 @@ class Writer:
             what, part = call.function, self._part(call)
             kind = "double" if what.name == "sum" else self.types[call.writes[0]]
             yield f"{kind} {part} = {_IDENTITY[what.name]};"
-            clauses += f" reduction({'+' if what.name == 'sum' else 'max'}:{part})"
-        yield f"#pragma omp simd{clauses}"
-        yield f"{self._head(len(nest.dims) - 1)} {{"
-        yield from indented(self._body(calls))
-        yield "}"
+            in_strip = self._in_strip(call)
+            clauses += f" reduction({'+' if what.name == 'sum' else 'max'}:{in_strip})"
+        yield from self._elements(calls, clauses)
         for call in inner:
             write, found = call.writes[0], str(self._part(call))
-            if nest.is_end(call):
+            if write in self.long:
+                yield self._add(write, found)
+            elif nest.is_end(call):
                 yield reduction(call, self.end(call), found)
             else:
                 kind = self.types[write]
                 cast = f"({kind})" * (call.function.name == "sum")
                 yield f"const {kind} {self.name(write)} = {cast}{found};"
                 yield from self._store(write)
+
+    def _elements(self, calls: Sequence[FunctionCall], clauses: str) -> Iterator[str]:
+        """The loop over the elements of a row; sums of a long row are added up in strips."""
+        last = len(self.nest.dims) - 1
+        strips = [self.name(c.writes[0]) for c in calls if c.writes[0] in self.strips]
+        simd = f"#pragma omp simd{clauses}"
+        if not strips:
+            yield from (simd, f"{self._head(last)} {{", *indented(self._body(calls)), "}")
+            return
+        for name in strips:
+            yield f"double {name}_rest = 0;"
+        yield from self._in_strips(last, STRIP)
+        for name in strips:
+            yield f"    double {name}_strip = 0;"
+        head = f"for (long j = b{last}; j < e{last}; j++) {{"
+        yield from indented([simd, head, *indented(self._body(calls)), "}"])
+        for name in strips:
+            yield f"    add_double(&{name}_part, &{name}_rest, {name}_strip);"
+        yield "}"
+
+    def _in_strip(self, call: FunctionCall) -> str | None:
+        """The name of the part of a reduction that the loop over the elements adds up."""
+        (write,) = call.writes
+        return f"{self.name(write)}_strip" if write in self.strips else self._part(call)
 
     def _part(self, call: FunctionCall) -> str | None:
         """The name of the part of a reduction that a row's loop adds up."""
@@ -247,7 +369,8 @@ class Writer:
             if isinstance(call.function, ElementFormula):
                 yield from self._formula(call)
             else:
-                yield reduction(call, self._part(call) or self.end(call), self.name(call.reads[0]))
+                place = self._in_strip(call) or self.end(call)
+                yield reduction(call, place, self.name(call.reads[0]))
 
     # --- statements ------------------------------------------------------------------------------
 

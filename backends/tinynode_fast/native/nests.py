@@ -31,6 +31,10 @@ TYPES |= {numpy.dtype("int64"): "int64_t", numpy.dtype("int32"): "int32_t"}  # o
 TYPES[numpy.dtype("int8")] = "int8_t"  # of the winners of windows
 MOST_CALLS = 50  # the time of a compiler grows faster than a function
 MOST_DEFERRED = 64
+LONGEST = 128
+"""The most rows that a sum adds up one after another: with more, the error would grow."""
+STRIP = 512
+"""The most elements of a row that a sum of float64 adds up in a loop, with several lanes."""
 ROW_BYTES = 1 << 16
 """The bytes of the rows kept for later phases: the rows stay on the stack."""
 
@@ -192,6 +196,19 @@ class Nest:
             if is_end or call.function.name == "rows":
                 yield place, call.function.name, *self.forms[name]
 
+    def long_sums(self) -> list[str]:
+        """The ends that add up more rows than ``LONGEST``."""
+        found = []
+        for call in self.calls:
+            steps = self.steps[call.writes[0]]
+            if call.function.name != "sum" or not self.is_end(call):
+                continue
+            rows = math.prod(n for n, step in zip(self.dims, steps[:-1], strict=False) if not step)
+            is_float_total = not any(steps) and TYPES[self.forms[call.writes[0]][1]] == "float"
+            if rows > LONGEST and not is_float_total:  # the total is a double
+                found.append(call.writes[0])
+        return found
+
     def measure(self) -> None:
         """Find the dimensions, and the steps of every value along the dimensions."""
         names = dict.fromkeys([n for call in self.calls for n in (*call.writes, *call.reads)])
@@ -232,7 +249,9 @@ class Nest:
         over = [(place(write), place(read)) for write, read in self.over.items()]
         ends = [self.forms[c.writes[0]][0] for c in self.calls if c.function.name == "rows"]
         types = [TYPES[self.forms[name][1]] for name in self.steps]
-        return fixed, (*calls,), arrays, (*over,), (*ends,), (*types,), (*self.steps.values(),)
+        steps = (*self.steps.values(),)
+        long = self.dims[-1] > STRIP, *map(place, self.long_sums())
+        return fixed, (*calls,), arrays, (*over,), (*ends,), (*types,), steps, long
 
     def outer_reads(self) -> tuple[str, ...]:
         """The values from outside of the nest."""
