@@ -252,6 +252,14 @@ def test_without_scipy_the_functions_of_tinynode_work() -> None:
                 getattr(own, name)(x)
 
 
+def test_softmax_of_large_numbers() -> None:
+    own = special_of("numpy")
+    for axis in (None, (0, 1), 1):
+        x = numpy.full((1, 2), 1e16)
+        numpy.testing.assert_array_equal(own.softmax(x, axis=axis).array, [[0.5, 0.5]])
+        numpy.testing.assert_allclose(own.log_softmax(x, axis=axis).array, numpy.log(0.5))
+
+
 POLES = {
     "digamma": (0.0, -1.0),
     "erfcinv": (0.0, 2.0),

@@ -557,6 +557,32 @@ def test_logsumexp_neither_overflows_nor_stumbles_over_infinities(device):
     assert host(fn.logsumexp(variable([inf, 1, -inf], device))) == inf
 
 
+@on_each_device
+@pytest.mark.parametrize("axis", [1, (0, 1), None])
+@pytest.mark.parametrize("dtype, number", [("float32", 1e7), ("float32", 1e30), ("float64", 1e16)])
+def test_the_gradient_of_logsumexp_has_the_sum_1_at_large_numbers(device, dtype, number, axis):
+    for sign in (1, -1):
+        x = variable(np.full((1, 2), sign * number), device, dtype=dtype)
+        (gx,) = gradients(fn.logsumexp(x, axis=axis), [x])
+        np.testing.assert_array_equal(gx, [[0.5, 0.5]])
+        second = gradients(fn.logsumexp(x, axis=axis) * 3.0, [x], order=2)[0]
+        np.testing.assert_allclose(second, 0, atol=1e-6)
+
+
+def test_the_gradient_of_logsumexp_in_float16():
+    x = tn.Variable(np.asarray([20, 20, 21, -300], "float16"))
+    fn.logsumexp(x).backward()
+    expected = np.exp([0.0, 0, 1, -np.inf]) / (2 + math.e)
+    np.testing.assert_allclose(x.grad, expected, rtol=2e-3)
+
+
+def test_the_hessian_of_logsumexp_at_large_numbers():
+    x = np.asarray([1e7, 1e7 + 1, 1e7 - 2], "float32")
+    p = np.exp([0.0, 1, -2]) / np.exp([0.0, 1, -2]).sum()
+    expected = np.diag(p) - np.outer(p, p)
+    np.testing.assert_allclose(host(tn.hessian(fn.logsumexp)(x)), expected, atol=3e-7)
+
+
 BAD_MATRICES = {
     "inv": lambda: linalg.inv(variable(np.ones((2, 2)))),
     "solve": lambda: linalg.solve(variable(np.ones((2, 2))), variable(np.ones(2))),

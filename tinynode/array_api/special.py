@@ -149,6 +149,8 @@ class Special(NamespaceBase):
     def log_softmax(self, x: Any, /, axis: Any = None) -> Variable:
         """x - logsumexp(x).   dL/dx = dL/dy - e^y sum(dL/dy)"""
         (x,) = self._operands("log_softmax", x)
+        top = functions.max(x.detach(), axis=axis, keepdims=True)
+        x = x - functions.where(functions.isfinite(top), top, 0.0)
         y: Variable = x - functions.logsumexp(x, axis, keepdims=True)
         return y
 

@@ -23,7 +23,7 @@ from tinynode.functions import guards
 from tinynode.functions.arithmetic import divide
 from tinynode.functions.attributes import Axes
 from tinynode.functions.checked import checked_flag, checked_rising_axes
-from tinynode.functions.comparison import equal
+from tinynode.functions.comparison import equal, isfinite
 from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.exponential import exp, sqrt
 from tinynode.functions.indexing import get_item
@@ -400,7 +400,7 @@ class LogSumExp(ReducingNode):
     """y = ln(sum of e^x) over axes; -inf where every x is -inf, with gradient 0.
 
     x: (s) -> y: (s without the axes, or with length 1 there).
-    dL/dx = dL/dy * e^(x - y)
+    dL/dx = dL/dy * e^(x - y) / (sum of e^(x - y)): the sum is 1, but for the rounding of a large y
     """
 
     wide = True
@@ -423,8 +423,9 @@ class LogSumExp(ReducingNode):
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
-        shift = where(equal(y, -math.inf), 0, y)
-        return (self._spread(gy) * exp(x - self._spread(shift)),)
+        weights = exp(x - self._spread(where(isfinite(y), y, 0)))
+        total = sum(weights, self.axes, self.keepdims)
+        return (weights * self._spread(gy / where(equal(total, 0), 1, total)),)
 
 
 def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False, **unknown: Never) -> Variable:
