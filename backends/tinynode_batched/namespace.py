@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinynode.devices import mean_array, sum_array
+from tinynode.devices import mean_array, running_sum_array, sum_array
 from tinynode.errors import VmapError
 from tinynode_batched.array import BatchedArray
 from tinynode_batched.indexing import Indexing
@@ -104,6 +104,7 @@ class BatchedNamespace(Indexing):
         if not batched.library.is_recorded:  # else the operators of the net add up in blocks
             self.sum = AlongAxes(batched, sum_array)
             self.mean = AlongAxes(batched, mean_array)
+            self.cumulative_sum = Flattening(batched, running_sum_array)
         for name in PLAIN.split():
             if hasattr(base, name):
                 setattr(self, name, getattr(base, name))

@@ -15,7 +15,7 @@ import pytest
 
 import tinynode as tn
 from tinynode import functions as fn
-from tinynode.devices import mean_array, sum_array
+from tinynode.devices import mean_array, running_sum_array, sum_array
 
 ULPS = 8
 DTYPES = ["float16", "float32", "float64", "complex64", "complex128"]
@@ -124,6 +124,24 @@ def test_options_of_sums() -> None:
         assert np.isnan(mean_array(np.zeros((0, 300), "float32"), 0)).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize(
+    "shape, axis",
+    [((100_003,), 0), ((30_007, 3), 0), ((3, 20_000), 1), ((2, 1025, 70), 1), ((1300, 2, 3), 0)],
+)
+def test_running_sums(shape: tuple[int, ...], axis: int, dtype: str) -> None:
+    x = tenths(shape, dtype)
+    numbers = np.arange(1, shape[axis] + 1).reshape(-1, *[1] * (len(shape) - axis - 1))
+    wide = x.astype("complex128" if dtype.startswith("c") else "float64")
+    for layout in (x, np.asfortranarray(x), np.flip(x)):
+        found = running_sum_array(layout, axis)
+        assert found.dtype == dtype
+        assert_near(found, wide * numbers, ulps=32)
+    whole = np.random.default_rng(1).integers(-9, 9, shape)
+    found = running_sum_array(whole.astype(dtype), axis)
+    np.testing.assert_array_equal(found, np.cumsum(whole, axis))  # such sums are exact
+
+
 def test_infinities_and_nans_stay_in_the_column() -> None:
     x = np.ones((5000, 4), "float32")
     x[77, 0], x[4999, 1], x[3, 2] = np.inf, np.nan, -np.inf
@@ -202,5 +220,7 @@ def test_a_function_with_hidden_axes() -> None:
     columns = np.ascontiguousarray(x.T)
     assert_near(tn.vmap(fn.sum, in_axes=1)(columns), total)
     assert_near(tn.vmap(fn.mean, in_axes=1)(columns), float(x[0, 0]))
+    running = tn.vmap(lambda column: fn.cumulative_sum(column, axis=0), in_axes=1)(columns)
+    assert_near(running[:, -1], total, ulps=32)
     shared = tn.gradient(lambda w: fn.sum(tn.vmap(lambda row: row * w)(columns)))
     assert_near(shared(np.ones(2, "float32")), total)

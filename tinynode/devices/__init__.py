@@ -90,7 +90,7 @@ from tinynode.devices.registry import (
     synchronize,
     using_device,
 )
-from tinynode.devices.sums import mean_array, sum_array
+from tinynode.devices.sums import mean_array, running_sum_array, sum_array
 from tinynode.devices.use_counts import Use, count_use, fallback_uses, kernel_uses
 
 __all__ = [
@@ -162,6 +162,7 @@ __all__ = [
     "put_sum",
     "register_backend",
     "register_device",
+    "running_sum_array",
     "seen_complex_dtypes",
     "sum_array",
     "supports",

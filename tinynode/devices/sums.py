@@ -21,10 +21,14 @@ from tinynode.devices.protocol import Array
 
 LONGEST = 128
 """The most numbers that NumPy may add up one after another; its pairwise sums do as many."""
+LONGEST_RUNNING = 1024
+"""The most numbers of a plain running sum: blocks take up to twice the time."""
 BLOCK = 32
 """The most rows of a block. The sums of shorter blocks take long to write and to read."""
 SIDE = 1024
 """The numbers in rows side by side: 4 KB of float32 stay in the fastest cache."""
+SHORT = 32
+"""The length of a row from which a loop of NumPy over the row is no waste."""
 
 
 def sum_array(x: Array, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Array:
@@ -129,3 +133,36 @@ def _sums_of_blocks(y: Any, axis: int, row: int, dtype: Any) -> Any:
     if used < n:
         sums[(*along, slice(n - used))] += y[(*along, slice(used, None))]
     return sums
+
+
+def running_sum_array(x: Array, axis: int, longest: int = LONGEST_RUNNING) -> Array:
+    """The running sums along an axis; of many floating numbers in NumPy in blocks.
+
+    To the running sums of a block, the sum of the blocks before is added.
+    """
+    n, before, after = x.shape[axis], x.shape[:axis], x.shape[axis + 1 :]
+    if not isinstance(x, numpy.ndarray) or x.dtype.kind not in "fc" or n <= longest:
+        return namespace_of(x).cumulative_sum(x, axis=axis)
+    count = n // LONGEST
+    used = count * LONGEST
+    sums = numpy.empty(x.shape, x.dtype)
+    along = (slice(None),) * axis
+    head, tail = (*along, slice(used)), (*along, slice(used, None))
+    shape = (*before, count, LONGEST, *after)
+    blocks = sums[head].reshape(shape)
+    numpy.add.accumulate(x[head].reshape(shape), axis + 1, None, blocks)
+    numpy.add.accumulate(x[tail], axis, None, sums[tail])
+    starts = running_sum_array(blocks[(*along, slice(None), -1)], axis, LONGEST)
+    _add_to_rows(blocks[(*along, slice(1, None))], starts[(*along, slice(-1))], axis + 1)
+    sums[tail] += starts[(*along, slice(-1, None))]
+    return sums
+
+
+def _add_to_rows(y: Any, rows: Any, axis: int) -> None:
+    """Add rows to y, which has one axis more. Short rows are repeated first, side by side."""
+    row, length = math.prod(y.shape[axis + 1 :]), y.shape[axis]
+    wide = numpy.expand_dims(rows, axis)
+    if 1 < row < SHORT:
+        y = y.reshape(*y.shape[:axis], length * row)
+        wide = numpy.repeat(wide, length, axis).reshape(y.shape)
+    y += wide

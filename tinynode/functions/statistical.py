@@ -15,6 +15,7 @@ from tinynode.devices import (
     is_float16,
     mean_array,
     namespace_of,
+    running_sum_array,
     sum_array,
 )
 from tinynode.devices import is_floating as is_floating_array
@@ -489,7 +490,7 @@ class CumulativeSum(AxisNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        return (namespace_of(x).cumulative_sum(x, axis=self.axis),)
+        return (running_sum_array(x, self.axis),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
