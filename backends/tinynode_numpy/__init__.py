@@ -10,10 +10,14 @@ from typing import Any
 
 import numpy
 
+from tinynode.devices import sum_array
+
 name = "numpy"
 capabilities = frozenset({"cpu", "float64"})
 FREED_BYTES = 31 << 20  # see ``keep_pages``
 ELEMENTS = 1 << 17  # of an index at a time: 1 MiB
+MANY = 128  # rows at one place: a sum of fewer is exact enough
+COPIED = 1 << 15  # elements of all copies of a small result: 256 KiB
 
 
 def keep_pages() -> None:
@@ -70,13 +74,27 @@ def forward(node: Any, arrays: tuple[Any, ...]) -> Any:
 def add_at(indices: Any, values: Any, length: int) -> Any:
     """result[indices[k]] += values[k], from zeros, by ``numpy.add.at`` on single elements.
 
-    ``add.at`` is quick in one dimension only, so an index is made for each element of a row.
+    ``add.at`` is quick in one dimension only, so an index is made for each element of a row. Many
+    rows may meet at one place, and the error must not grow with their number. So such sums are in
+    float64 for float32. Where the result is small, the rows go to copies of it in turn.
     """
     size = math.prod(values.shape[1:])
-    result = numpy.zeros(length * size, dtype=values.dtype)
     rows = numpy.arange(length)[indices]  # an IndexError, if one lies outside
-    columns, step = numpy.arange(size), max(1, ELEMENTS // max(size, 1))
+    dtype, copies = values.dtype, 1
+    if values.dtype.char in "fF":
+        if len(rows) > MANY and (size == 1 or numpy.bincount(rows).max() > MANY):
+            dtype = numpy.result_type(dtype, numpy.float64)
+    elif values.dtype.kind in "fc" and size:
+        copies = max(1, min(COPIED, values.size // 16) // max(length * size, 1))
+    result = numpy.zeros(copies * length * size, dtype)
+    step = max(1, ELEMENTS // max(size, 1))
+    columns = numpy.arange(size)[None]
+    if copies > 1:
+        starts = numpy.arange(copies) * (length * size)
+        columns = numpy.resize(starts, (min(step, len(rows)), 1)) + columns
     for k in range(0, len(values), step):
-        places = rows[k : k + step, None] * size + columns
-        numpy.add.at(result, places.reshape(-1), values[k : k + step].reshape(-1))
-    return result.reshape(length, *values.shape[1:])
+        part = values[k : k + step]
+        places = rows[k : k + step, None] * size + columns[: len(part)]
+        numpy.add.at(result, places.reshape(-1), part.reshape(-1).astype(dtype, copy=False))
+    total = sum_array(result.reshape(copies, -1), 0) if copies > 1 else result
+    return total.astype(values.dtype, copy=False).reshape(length, *values.shape[1:])

@@ -226,6 +226,23 @@ def test_the_error_of_a_long_sum_does_not_grow(
             np.testing.assert_allclose(y.astype("float64"), expected / divisor, rtol=16 * eps)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_error_of_many_rows_at_one_place_does_not_grow(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.full((100_000, 3), 0.1, dtype)
+    places = np.arange(len(x)) % 5
+    places[::2] = 2
+    expected = np.bincount(places, minlength=7)[:, None] * x[:1].astype("float64")
+    for threads in (1, 2):
+        if threads == 2:
+            use_two_threads(monkeypatch)
+            set_limits(monkeypatch, threaded=1)
+        (y,) = compiled_plan(fn.AddAt(7), [x, places]).run((x, places), None)
+        eps = float(np.finfo(dtype).eps)
+        np.testing.assert_allclose(y.astype("float64"), expected, rtol=4 * eps)
+
+
 def test_a_long_sum_of_infinities_is_infinite_and_not_nan() -> None:
     for dtype in ("float32", "float64"):
         x = np.ones((4000, 5), dtype)

@@ -214,6 +214,26 @@ def test_softmax_along_a_leading_axis() -> None:
     assert_near(fn.logsumexp(x + np.log(np.float32(0.1)), axis=0), math.log(MANY * 0.1))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("size", [(), (3,)])
+def test_many_rows_at_one_place(size: tuple[int, ...], dtype: str) -> None:
+    rows = 100_000 if dtype != "float16" else 10_000
+    values = tenths((rows, *size), dtype)
+    for places in (np.arange(rows) % 7, np.sort(np.arange(rows) % 7), np.zeros(rows, int)):
+        counts = np.bincount(places, minlength=7).reshape(7, *[1] * len(size))
+        found = fn.index_add(np.zeros((7, *size), dtype), places, values)
+        wide = values[:7].astype("complex128" if dtype.startswith("c") else "float64")
+        assert_near(found, counts * wide, ulps=64)
+
+
+@pytest.mark.parametrize("size", [(), (4,)])
+def test_a_hot_row_of_a_large_table(size: tuple[int, ...]) -> None:
+    table = tn.Variable(np.zeros((50_000, *size), "float32"))
+    places = np.where(np.arange(100_000) % 2, 3, np.arange(100_000) // 2)
+    (fn.sum(fn.take(table, places, axis=0)) * 0.1).backward()
+    assert_near(table.grad[3], 50_001 * float(np.float32(0.1)))
+
+
 def test_a_function_with_hidden_axes() -> None:
     x = tenths((2, MANY), "float32")
     total = MANY * float(x[0, 0])

@@ -91,6 +91,7 @@ class Writer:
         pointers: the C names of the pointers to the values in memory.
         buffers: the elements that a later phase reads, and that have no place in memory.
         long: the ends that are added up in blocks.
+        long_rows: the sums of many rows by index.
         strips: the sums of a long row, which is added up in strips.
         added: the types with a function ``add_``.
     """
@@ -115,7 +116,8 @@ class Writer:
         sums = [call.writes[0] for call in nest.calls if call.function.name == "sum"]
         wide = [n for n in sums if self.types[n] == "double" and not nest.is_element(n)]
         self.strips = wide if nest.dims[-1] > STRIP else []
-        self.added = {self.types[name] for name in (*self.long, *self.strips)}
+        self.long_rows = nest.long_rows()
+        self.added = {self.types[n] for n in (*self.long, *self.long_rows, *self.strips)}
         self.pointers = {n: f"{self.name(n)}_in" for n in nest.reads}
         self.pointers |= {n: f"{self.name(n)}_out" for n in nest.writes}
         for write, read in nest.over.items():  # a single pointer: ``restrict`` allows no other
@@ -237,6 +239,8 @@ class Writer:
                 start = f"double {start}"
             for depth, line in enumerate([*heads, start]):
                 yield "    " * depth + line
+            if call.writes[0] in self.long_rows:
+                yield from self._array_of_zeros(call.writes[0], "lost", size)
 
     # --- long sums -------------------------------------------------------------------------------
 
@@ -258,8 +262,12 @@ class Writer:
         return f"{self.name(name)}_{part}[{' + '.join(reversed(terms)) or '0'}]"
 
     def _zeros(self, name: str, part: str, depth: int) -> Iterator[str]:
-        """A small array of zeros for a sum; a large one is not on the stack."""
+        """Zeros for the loops inside of a loop that a sum varies along."""
         size = math.prod(self.nest.dims[k] for k in self._inside(name, depth))
+        yield from self._array_of_zeros(name, part, size)
+
+    def _array_of_zeros(self, name: str, part: str, size: int) -> Iterator[str]:
+        """An array of zeros for a sum; a large one is not on the stack."""
         storage = "static _Thread_local " * (size * 8 > ROW_BYTES)
         array = f"{self.name(name)}_{part}"
         yield f"{storage}{self.types[name]} {array}[{size}];"
@@ -370,7 +378,12 @@ class Writer:
                 yield from self._formula(call)
             else:
                 place = self._in_strip(call) or self.end(call)
-                yield reduction(call, place, self.name(call.reads[0]))
+                value, write = self.name(call.reads[0]), call.writes[0]
+                if write in self.long_rows:
+                    lost = place.replace(self.pointers[write], f"{self.name(write)}_lost")
+                    yield f"add_{self.types[write]}(&{place}, &{lost}, {value});"
+                else:
+                    yield reduction(call, place, value)
 
     # --- statements ------------------------------------------------------------------------------
 

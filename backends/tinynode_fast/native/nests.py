@@ -33,6 +33,8 @@ MOST_CALLS = 50  # the time of a compiler grows faster than a function
 MOST_DEFERRED = 64
 LONGEST = 128
 """The most rows that a sum adds up one after another: with more, the error would grow."""
+MEETING = 16
+"""The mean number of rows at one place from which rounding errors are kept."""
 STRIP = 512
 """The most elements of a row that a sum of float64 adds up in a loop, with several lanes."""
 ROW_BYTES = 1 << 16
@@ -196,6 +198,19 @@ class Nest:
             if is_end or call.function.name == "rows":
                 yield place, call.function.name, *self.forms[name]
 
+    def long_rows(self) -> list[str]:
+        """The sums by index of many rows, at least ``MEETING`` for each row of the result.
+
+        There an add with the rounding error takes up to twice the time.
+        """
+        rows = [call for call in self.calls if call.function.name == "rows"]
+        counts = [(c.writes[0], self.forms[c.reads[0]][0][0]) for c in rows]
+        return [
+            name
+            for name, count in counts
+            if count > LONGEST and count >= MEETING * self.forms[name][0][0]
+        ]
+
     def long_sums(self) -> list[str]:
         """The ends that add up more rows than ``LONGEST``."""
         found = []
@@ -250,7 +265,7 @@ class Nest:
         ends = [self.forms[c.writes[0]][0] for c in self.calls if c.function.name == "rows"]
         types = [TYPES[self.forms[name][1]] for name in self.steps]
         steps = (*self.steps.values(),)
-        long = self.dims[-1] > STRIP, *map(place, self.long_sums())
+        long = self.dims[-1] > STRIP, *map(place, (*self.long_sums(), *self.long_rows()))
         return fixed, (*calls,), arrays, (*over,), (*ends,), (*types,), steps, long
 
     def outer_reads(self) -> tuple[str, ...]:
