@@ -18,7 +18,7 @@ from tinynode.core.conversion import decide_requires_grad
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Arrays, Device, hidden_axes, is_floating, running_inside
+from tinynode.devices import Arrays, Device, hidden_axes, is_differentiable, running_inside
 from tinynode.errors import DeviceMixError, GraphError, describe
 from tinynode.functions.data_types import identity
 from tinynode.functions.draws import drawing_again, note_generator, noted_generators
@@ -107,7 +107,7 @@ class FirstCall:
             note_generator(get_generator())
             self.outputs = _call(func, leaves)
             captures.note_results(self.outputs)
-        self.depends = [is_floating(y.raw) and captures.depends(y) for y in self.outputs]
+        self.depends = [is_differentiable(y.raw) and captures.depends(y) for y in self.outputs]
         self.captured = [x for x in captures.found() if x.requires_grad]
 
 
