@@ -297,6 +297,31 @@ def test_a_forward_may_use_variables_and_their_arrays() -> None:
             close(g(x).array, 2 * np.exp(x.array))
 
 
+@pytest.mark.parametrize(
+    "index",
+    [
+        X > 2,
+        [True, False],
+        (X[0] > 1).tolist(),
+        (slice(None), np.array([False, True])),
+        (0, [True, False]),
+    ],
+    ids=str,
+)
+def test_a_mask_that_is_no_argument_selects(index: Any) -> None:
+    """The mask is a constant of the net, so the shape is fixed."""
+    f = tn.compile(lambda x: x[index] * 2.0)
+    for array in (X, W):
+        x = variable(array)
+        close(f(x).array, np.asarray(array)[index] * 2)
+        fn.sum(f(x)).backward()
+        wanted = np.zeros((2, 2))
+        wanted[index] = 2.0
+        close(x.grad, wanted)
+    with pytest.raises(IndexError, match="bool array"):
+        tn.compile(lambda x: x[[True, False, False]])(variable())
+
+
 def test_one_element_of_a_bool_array() -> None:
     """Only a mask in the index makes a shape that depends on values."""
     y = tn.compile(lambda x: (x > 2.0)[1])(variable())

@@ -15,6 +15,7 @@ import numpy
 
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
+from tinynode.core.hooks import is_recording_net
 from tinynode.core.nested import check_nested
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import (
@@ -550,9 +551,38 @@ def get_item(x: Any, index: Any) -> Variable:
     x = as_operand("get_item", "x", x, variable_in(index))
     frozen, arrays = freeze_index("get_item", index, x)
     check_fits("get_item", frozen, x, arrays)
+    if arrays and is_recording_net():
+        frozen, arrays = _with_fixed_positions(index, frozen, arrays)
     if len(arrays) == 1 and len(frozen) == 1 and is_integer(arrays[0].raw):
         return take(x, arrays[0], axis=0)
     return GetItem(frozen).apply((x, *arrays))[0]
+
+
+def _with_fixed_positions(
+    index: Any, frozen: Index, arrays: list[Variable]
+) -> tuple[Index, list[Variable]]:
+    """An index with positions in the place of masks that are arrays or lists, for a net.
+
+    Such a mask is a constant of the net, so the selection has a fixed shape.
+    """
+    given = [item for item in (index if isinstance(index, tuple) else (index,)) if _is_array(item)]
+    waiting = iter(zip(given, arrays, strict=True))
+    fixed: list[Any] = []
+    found: list[Variable] = []
+    for entry in frozen:
+        if not isinstance(entry, Place):
+            fixed.append(entry)
+            continue
+        item, array = next(waiting)
+        is_mask = array.ndim > 0 and not is_integer(array.raw)
+        if not is_mask or isinstance(item, ArrayMethods) or has_no_values(array.raw):
+            fixed.append(entry)
+            found.append(array)
+            continue
+        for positions in numpy.nonzero(to_host(array.raw)):
+            fixed.append(Place(1))
+            found.append(wrap_array(array.device.from_host(positions), array.device, False))
+    return tuple(fixed), found
 
 
 class GetItemGrad(FunctionNode):
