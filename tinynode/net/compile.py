@@ -42,6 +42,7 @@ from tinynode.net.passes import is_random
 from tinynode.net.program import NetFunction, Program
 from tinynode.net.recorder import GradientWrite, Write
 from tinynode.net.structure import ByIdentity, Slot, flatten, leaves, unflatten
+from tinynode.net.surroundings import Place, places_around
 from tinynode.net.trace import Trace, trace_flat
 from tinynode.nn.module import Wrapper
 from tinynode.random import get_generator
@@ -49,6 +50,8 @@ from tinynode.random import get_generator
 spec_of = attrgetter("_device", "raw.shape", "raw.dtype", "_requires_grad")
 """``spec_of(x)``: device, shape, dtype and ``requires_grad`` of a Variable, in a tuple. An
 AttributeError for other objects, and for an empty Variable. The signature of a compiled call."""
+MOST_RECORDINGS = 8
+"""The recordings of one signature. The oldest is dropped: a counter from outside fills nothing."""
 _known_settings = attrgetter("train", "enable_backprop", "dtype", "device", "recompute_phase")
 
 
@@ -185,14 +188,18 @@ class CompiledFunction(Wrapper):
 
     def _record(self, variables: list[Variable], treedef: Any, key: Any) -> NetRecording:
         """A new recording, which is dropped when an argument by identity is freed."""
+        places = places_around(self.function)
         with noted_reads() as values, paused_collector():
             found = trace_flat(self.function, variables, treedef)
-        recording = NetRecording(found, variables, values)
+        places = [place for place in places if place.is_unchanged()]
+        recording = NetRecording(found, variables, values, places)
         forget = functools.partial(_forget, weakref.ref(self), key)
         for leaf in (*leaves(treedef), *recording.settings.values()):
             if isinstance(leaf, ByIdentity):
                 leaf.weaken(forget)
-        self._recordings.setdefault(key, []).append(recording)
+        recordings = self._recordings.setdefault(key, [])
+        del recordings[: 1 - MOST_RECORDINGS]
+        recordings.append(recording)
         return recording
 
 
@@ -226,6 +233,7 @@ class NetRecording:
         found: the trace of the function.
         variables: the Variables of the recorded call.
         values: the users' settings that the function read, and their values before the call.
+        places: the watched places around the function, see ``surroundings.py``.
 
     Attributes:
         trace: the trace, without its modules.
@@ -247,8 +255,13 @@ class NetRecording:
     """
 
     def __init__(
-        self, found: Trace, variables: Sequence[Variable], values: dict[str, Any]
+        self,
+        found: Trace,
+        variables: Sequence[Variable],
+        values: dict[str, Any],
+        places: list[Place],
     ) -> None:
+        self.places_around = places
         self.settings = {name: _comparable(value) for name, value in values.items()}
         self.modules = [(weakref.ref(module), training) for module, training in found.modules]
         self.trace = found._replace(modules=[])  # an argument of the function must stay freeable
@@ -281,7 +294,7 @@ class NetRecording:
         self._has_foreign_arrays = supports(self.program.device.backend, Planner)
         is_single = isinstance(found.result, Slot) and len(computed) == 1 and not self.detached
         # updates and writes need captured Variables, so arguments alone exclude both
-        only_arguments = len(devices) == len(variables) and not (self.modules or values)
+        only_arguments = len(devices) == len(variables) and not (self.modules or values or places)
         self.is_pure = only_arguments and is_single and self.indexes == [len(devices)]
 
     @staticmethod
@@ -299,7 +312,7 @@ class NetRecording:
         return [index for index, name in names if name in self.places]
 
     def fits(self, variables: Iterable[Variable]) -> bool:
-        """True if captured Variables, modules, settings and optimizers match this recording.
+        """True if all from outside matches: Variables, modules, settings, optimizers, places.
 
         A call with a written Variable among its arguments needs a new recording, which refuses it.
         """
@@ -307,6 +320,9 @@ class NetRecording:
             return False
         for name, value in self.settings.items():
             if _comparable(added_value(name)) != value:
+                return False
+        for place in self.places_around:
+            if not place.is_unchanged():
                 return False
         for update in self.trace.updates:
             if not update.fits():
