@@ -31,13 +31,15 @@ class Place:
         key: the name in the holder.
 
     Attributes:
-        recorded: the contents before the recording, in a form to compare.
+        first: the value before the recording.
+        recorded: its contents, in a form to compare.
     """
 
     def __init__(self, holder: Any, key: str) -> None:
         self.holder = holder
         self.key = key
-        self.recorded = _contents(self.value())
+        self.first = self.value()
+        self.recorded = _contents(self.first)
 
     def value(self) -> Any:
         """The present value; None for a place that is empty now."""
@@ -52,7 +54,10 @@ class Place:
 
     def is_unchanged(self) -> bool:
         """True if the contents are those of the recording."""
-        return bool(_contents(self.value()) == self.recorded)
+        value = self.value()
+        if value is self.first and type(value) in _PLAIN:  # the usual case, quickly
+            return True
+        return bool(_contents(value) == self.recorded)
 
 
 def places_around(function: Callable[..., Any]) -> list[Place]:
