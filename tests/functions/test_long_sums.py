@@ -214,6 +214,51 @@ def test_softmax_along_a_leading_axis() -> None:
     assert_near(fn.logsumexp(x + np.log(np.float32(0.1)), axis=0), math.log(MANY * 0.1))
 
 
+EINSUMS = ["i->", "ij->j", "ij->", "ij,ij->j", "ij,ij->", "ij,i->j", "ij,ji->i", "ij,ji->"]
+EINSUMS += ["ij,jk->", "ji,ji->j"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("subscripts", EINSUMS)
+def test_einsum_of_many_terms(subscripts: str, dtype: str) -> None:
+    lengths = {"i": 30_000, "j": 3, "k": 2}
+    if subscripts == "ij,ji->i":
+        lengths = {"i": 3, "j": 30_000}
+    texts = subscripts.partition("->")[0].split(",")
+    arrays = [tenths(tuple(lengths[label] for label in text), dtype) for text in texts]
+    summed = set("".join(texts)) - set(subscripts.partition("->")[2])
+    one = complex(arrays[0].flat[0]) ** len(texts)
+    expected = one * math.prod(lengths[label] for label in summed)
+    assert_near(
+        fn.einsum(subscripts, *arrays), expected if dtype == "complex64" else expected.real
+    )
+
+
+def test_einsum_in_blocks_is_einsum() -> None:
+    rng = np.random.default_rng(3)
+    for subscripts in (
+        *EINSUMS,
+        *("ij->ji", "ij,ik->jk", "ij,kj->", "bij,bij->b", "bij,bji->b", "i,j->ij", ",i->i"),
+        *("ij,k->k", "ij,ij->ij", "ijk,jk->i", "ij,jk,k->", "abcdi,abcdi->a"),
+    ):
+        for long in "ijk":
+            lengths = dict.fromkeys("abcdijk", 3) | {long: 261}
+            texts = subscripts.partition("->")[0].split(",")
+            shapes = [tuple(lengths[label] for label in text) for text in texts]
+            arrays = [rng.integers(-4, 5, shape).astype("float64") for shape in shapes]
+            found = tn.to_host(fn.einsum(subscripts, *arrays))
+            np.testing.assert_array_equal(found, np.einsum(subscripts, *arrays))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_vecdot_of_long_vectors(dtype: str) -> None:
+    x = tenths((300_000, 2), dtype)
+    square = abs(complex(x[0, 0])) ** 2 * len(x)
+    assert_near(fn.vecdot(x, x, axis=-2), square)
+    assert_near(fn.vecdot(x[:, 0].copy(), x[:, 0]), square)
+    assert_near(fn.vecdot(np.ascontiguousarray(x.T), x[:, 0]), square)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("size", [(), (3,)])
 def test_many_rows_at_one_place(size: tuple[int, ...], dtype: str) -> None:

@@ -90,7 +90,13 @@ from tinynode.devices.registry import (
     synchronize,
     using_device,
 )
-from tinynode.devices.sums import mean_array, running_sum_array, sum_array
+from tinynode.devices.sums import (
+    einsum_array,
+    mean_array,
+    running_sum_array,
+    sum_array,
+    vecdot_array,
+)
 from tinynode.devices.use_counts import Use, count_use, fallback_uses, kernel_uses
 
 __all__ = [
@@ -132,6 +138,7 @@ __all__ = [
     "device_beside",
     "device_names",
     "device_of",
+    "einsum_array",
     "fallback_uses",
     "find_device",
     "get_backend",
@@ -169,6 +176,7 @@ __all__ = [
     "synchronize",
     "to_host",
     "using_device",
+    "vecdot_array",
     "widened_array",
     "running_inside",
     "without_hidden_axes",

@@ -12,12 +12,14 @@ count as a single long row, so a sum over 10^6 rows of two numbers takes a tenth
 from __future__ import annotations
 
 import math
+import string
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
 from tinynode.devices.arrays import is_float16, namespace_of
-from tinynode.devices.protocol import Array
+from tinynode.devices.protocol import Array, Arrays
 
 LONGEST = 128
 """The most numbers that NumPy may add up one after another; its pairwise sums do as many."""
@@ -27,6 +29,8 @@ BLOCK = 32
 """The most rows of a block. The sums of shorter blocks take long to write and to read."""
 SIDE = 1024
 """The numbers in rows side by side: 4 KB of float32 stay in the fastest cache."""
+PRODUCTS = 1 << 14
+"""The most products of neighbours that BLAS adds up in one call: it has many lanes."""
 SHORT = 32
 """The length of a row from which a loop of NumPy over the row is no waste."""
 
@@ -166,3 +170,82 @@ def _add_to_rows(y: Any, rows: Any, axis: int) -> None:
         y = y.reshape(*y.shape[:axis], length * row)
         wide = numpy.repeat(wide, length, axis).reshape(y.shape)
     y += wide
+
+
+# --- sums of products ----------------------------------------------------------------------------
+
+
+def vecdot_array(x: Array, y: Array, axis: int) -> Array:
+    """The sum of conj(x) * y over an axis, counted from the last."""
+    xp, n = namespace_of(x), x.shape[axis]
+    if not isinstance(x, numpy.ndarray) or n <= LONGEST or x.dtype.kind not in "fc":
+        return xp.vecdot(x, y, axis=axis)
+    are_neighbours = all(z.strides[axis] == z.itemsize for z in (x, y))
+    if are_neighbours and n <= PRODUCTS:
+        return xp.vecdot(x, y, axis=axis)
+    size = PRODUCTS // 16 if are_neighbours else LONGEST
+    x, y = numpy.moveaxis(x, axis, -1), numpy.moveaxis(y, axis, -1)
+    used = n - n % size
+    blocks = [z[..., :used].reshape(*z.shape[:-1], -1, size) for z in (x, y)]
+    return sum_array(xp.vecdot(*blocks), -1) + xp.vecdot(x[..., used:], y[..., used:])
+
+
+def einsum_array(subscripts: Sequence[str], output: str, arrays: Arrays) -> Array:
+    """The sum of products of one or two arrays by subscripts; no label twice in an array.
+
+    In NumPy, the labels of one array alone are summed first, and a long sum goes in blocks. Matrix
+    products stay as they are.
+    """
+    xp, texts, operands = namespace_of(arrays[0]), list(subscripts), list(arrays)
+    if isinstance(arrays[0], numpy.ndarray) and _are_many(texts, output, operands):
+        texts, operands = _without_own_labels(texts, output, operands)
+        if len(texts) == 2 and texts[0] == texts[1] and texts[0].startswith(output):
+            x, y = (z.reshape(*z.shape[: len(output)], -1) for z in operands)
+            return vecdot_array(x.conj() if x.dtype.kind == "c" else x, y, -1)
+        is_product = all(set(x) - set(y) for x, y in zip(texts, reversed(texts), strict=True))
+        if not is_product and _are_many(texts, output, operands):
+            return _einsum_in_blocks(texts, output, operands)
+    return xp.einsum(f"{','.join(texts)}->{output}", *operands)
+
+
+def _are_many(texts: list[str], output: str, operands: list[Any]) -> bool:
+    """True if each sum has more than ``LONGEST`` floating terms."""
+    lengths: dict[str, int] = {}
+    for text, x in zip(texts, operands, strict=True):
+        lengths.update(zip(text, x.shape, strict=True))
+    terms = math.prod([n for label, n in lengths.items() if label not in output])
+    return terms > LONGEST and operands[0].dtype.kind in "fc"
+
+
+def _without_own_labels(
+    subscripts: list[str], output: str, arrays: list[Any]
+) -> tuple[list[str], list[Any]]:
+    """The subscripts and the arrays, summed over the labels that one array alone has."""
+    texts, operands = [], []
+    for i, text in enumerate(subscripts):
+        known = "".join([output, *subscripts[:i], *subscripts[i + 1 :]])
+        own = tuple([axis for axis, label in enumerate(text) if label not in known])
+        operands.append(numpy.asarray(sum_array(arrays[i], own)) if own else arrays[i])
+        texts.append("".join([label for label in text if label in known]))
+    return texts, operands
+
+
+def _einsum_in_blocks(texts: list[str], output: str, operands: list[Any]) -> Any:
+    """The sum over labels of both arrays: blocks of the longest label, then ``sum_array``."""
+    lengths = dict(zip(texts[0], operands[0].shape, strict=True))
+    summed = "".join([label for label in texts[0] if label not in output])
+    label = max(summed, key=lengths.__getitem__)
+    size = min(lengths[label], LONGEST)
+    used = lengths[label] // size * size
+    block = next(letter for letter in string.ascii_letters if letter not in "".join(texts))
+    parts, rests, wide_texts = [], [], []
+    for text, x in zip(texts, operands, strict=True):
+        axis = text.index(label)
+        part, rest = numpy.split(x, [used], axis)
+        parts.append(part.reshape(*x.shape[:axis], -1, size, *x.shape[axis + 1 :]))
+        rests.append(rest)
+        wide_texts.append(text.replace(label, block + label))
+    kept = output + block + summed.replace(label, "")
+    sums = numpy.einsum(f"{','.join(wide_texts)}->{kept}", *parts)
+    total = sum_array(sums, tuple(range(len(output), len(kept))))
+    return total + numpy.einsum(f"{','.join(texts)}->{output}", *rests)

@@ -11,7 +11,7 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, namespace_of, sum_array
+from tinynode.devices import Array, Arrays, einsum_array, namespace_of, sum_array, vecdot_array
 from tinynode.errors import OperandError, describe
 from tinynode.functions import guards
 from tinynode.functions.arithmetic import BroadcastingNode, multiply
@@ -263,7 +263,7 @@ class VecDot(BroadcastingNode):
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
         self.retain_inputs((0, 1))
-        return (namespace_of(x).vecdot(x, y, axis=self.axis),)
+        return (vecdot_array(x, y, self.axis),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
@@ -396,8 +396,10 @@ class Einsum(FunctionNode):
         xp = namespace_of(inputs[0])
         arrays = _of_one_dtype(xp, inputs)
         if hasattr(xp, "einsum"):
+            if len(inputs) <= 2:
+                return (einsum_array(self.subscripts, self.output, arrays),)
             text = f"{','.join(self.subscripts)}->{self.output}"
-            options = {"optimize": True} if len(inputs) > 2 and _orders(xp.einsum) else {}
+            options = {"optimize": True} if _orders(xp.einsum) else {}
             return (xp.einsum(text, *arrays, **options),)
         return (self._portable_einsum(xp, arrays),)
 
