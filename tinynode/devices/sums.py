@@ -56,7 +56,7 @@ def mean_array(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
     return numpy.asarray(total / (x.size // total.size), dtype=x.dtype)
 
 
-def add_up(x: Any, axis: Any, keepdims: bool, *, dtype: Any) -> Any:
+def add_up(x: Any, axis: Any, keepdims: Any, *, dtype: Any) -> Any:
     """The sum of NumPy's array; long sums of floating numbers that lie apart, in blocks."""
     if x.size > LONGEST and x.dtype.kind in "fc" and axis != ():
         axes = _axes_of(x, axis)
@@ -67,7 +67,7 @@ def add_up(x: Any, axis: Any, keepdims: bool, *, dtype: Any) -> Any:
             shape = (*x.shape[: axes[0]], length, *x.shape[axes[-1] + 1 :])
             total = _sum_along(x.reshape(shape), axes[0], dtype)
             return numpy.expand_dims(total, axes) if keepdims else total
-    return numpy.add.reduce(x, axis, dtype, None, keepdims)
+    return numpy.add.reduce(x, axis, dtype, keepdims=keepdims)
 
 
 def _axes_of(x: Any, axis: Any) -> tuple[int, ...]:
@@ -149,7 +149,7 @@ def running_sum_array(x: Array, axis: int, longest: int = LONGEST_RUNNING) -> Ar
         return namespace_of(x).cumulative_sum(x, axis=axis)
     count = n // LONGEST
     used = count * LONGEST
-    sums = numpy.empty(x.shape, x.dtype)
+    sums: Any = numpy.empty(x.shape, x.dtype)
     along = (slice(None),) * axis
     head, tail = (*along, slice(used)), (*along, slice(used, None))
     shape = (*before, count, LONGEST, *after)
