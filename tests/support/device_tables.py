@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from unittest import mock
 
 from tinynode.devices import arrays, registry
+from tinynode.transforms import batching
 
 TABLES: list[dict] = [
     registry.backends,
@@ -24,4 +25,6 @@ def restored_tables() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for table in TABLES:
             stack.enter_context(mock.patch.dict(table))
+        # batched devices that are made in the block leave the tables, so they leave the pool too
+        stack.enter_context(mock.patch.dict(batching.pool, clear=True))
         yield

@@ -42,7 +42,7 @@ from tinynode.net.passes import is_random
 from tinynode.net.program import NetFunction, Program
 from tinynode.net.recorder import GradientWrite, Write
 from tinynode.net.structure import ByIdentity, Slot, flatten, leaves, unflatten
-from tinynode.net.surroundings import Place, places_around
+from tinynode.net.surroundings import OutsideValue, places_around
 from tinynode.net.trace import Trace, trace_flat
 from tinynode.nn.module import Wrapper
 from tinynode.random import get_generator
@@ -259,7 +259,7 @@ class NetRecording:
         found: Trace,
         variables: Sequence[Variable],
         values: dict[str, Any],
-        places: list[Place],
+        places: list[OutsideValue],
     ) -> None:
         self.places_around = places
         self.settings = {name: _comparable(value) for name, value in values.items()}
@@ -277,10 +277,8 @@ class NetRecording:
         known = [*variables, *self.captured, *state.values()]
         devices = {name: x.device for name, x in zip(names, known, strict=True)}
         requires = [x.requires_grad for x in known]
-        for operator in self.draws:
-            _check_generator(found.net.type, operator)
-            devices[operator.output_names[0]] = operator.attrs["output_device"]
-            requires.append(False)
+        devices |= self._devices_of_draws(found.net.type)
+        requires += [False] * len(self.draws)
         outputs = dict.fromkeys([*found.outputs, *found.written()])
         computed = [name for name in outputs if name not in devices]
         net = NetOp([one for one in operators if not is_random(one)], found.net.type)
@@ -296,6 +294,12 @@ class NetRecording:
         # updates and writes need captured Variables, so arguments alone exclude both
         only_arguments = len(devices) == len(variables) and not (self.modules or values or places)
         self.is_pure = only_arguments and is_single and self.indexes == [len(devices)]
+
+    def _devices_of_draws(self, title: str) -> dict[str, Any]:
+        """The device of each random output, by name. Each generator has to come from outside."""
+        for operator in self.draws:
+            _check_generator(title, operator)
+        return {one.output_names[0]: one.attrs["output_device"] for one in self.draws}
 
     @staticmethod
     def _detached_results(found: Trace, inputs: Collection[str]) -> list[int]:
@@ -400,7 +404,7 @@ class NetRecording:
         if thread_state.hooks or self._needs_active_device:
             with using_config("enable_backprop", self.saving):
                 return function.apply(inputs)
-        return function.apply_unchecked(inputs, self.requires_grad)
+        return function.apply_unchecked(inputs)
 
 
 def _check_generator(title: str, operator: Operator) -> None:

@@ -19,9 +19,10 @@ class Constant(FunctionNode):
     input_counts = (0,)
 
     def __init__(self, value: AnyArray, device: Device) -> None:
-        self.output_device = device if type(device) is Device else checked(self, "device", device)
-        is_there = type(value) in self.output_device.array_types
+        found = device if type(device) is Device else checked(self, "device", device)
+        is_there = type(value) in found.array_types
         self.value = value if is_there else checked(self, "value", value)
+        self.output_device = found
 
     def forward(self, inputs: Arrays) -> Arrays:
         return (self.value,)

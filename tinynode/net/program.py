@@ -327,9 +327,7 @@ class NetFunction(FunctionNode):
         results, self._saved = program.run(inputs, True)
         return results
 
-    def apply_unchecked(
-        self, inputs: tuple[Variable, ...], requires_grad: bool
-    ) -> tuple[Variable, ...]:
+    def apply_unchecked(self, inputs: tuple[Variable, ...]) -> tuple[Variable, ...]:
         """``apply`` for inputs that fit the signature of the program, while no hook is active."""
         arrays = tuple([x.raw for x in inputs])
         results = self.forward(arrays)

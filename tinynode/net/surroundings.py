@@ -23,7 +23,7 @@ MOST_PARTS = 1000
 """Of a container with more parts, only the length is watched: each call compares all parts."""
 
 
-class Place:
+class OutsideValue:
     """A place around a function that holds a number, a text or a container.
 
     Args:
@@ -60,7 +60,7 @@ class Place:
         return bool(_contents(value) == self.recorded)
 
 
-def places_around(function: Callable[..., Any]) -> list[Place]:
+def places_around(function: Callable[..., Any]) -> list[OutsideValue]:
     """The places around a function that are watched, with the values of now."""
     found = []
     for place in _every_place(function):
@@ -71,7 +71,7 @@ def places_around(function: Callable[..., Any]) -> list[Place]:
     return found
 
 
-def _every_place(function: Any) -> Iterator[Place]:
+def _every_place(function: Any) -> Iterator[OutsideValue]:
     """All places that a function may read by a name of its own code."""
     while isinstance(function, functools.partial):
         function = function.func
@@ -80,12 +80,12 @@ def _every_place(function: Any) -> Iterator[Place]:
     if not isinstance(function, FunctionType):
         return
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        yield Place(cell, name)
+        yield OutsideValue(cell, name)
     for name in function.__code__.co_names:
         if name in function.__globals__:
-            yield Place(function.__globals__, name)
+            yield OutsideValue(function.__globals__, name)
     for name in ("__defaults__", "__kwdefaults__"):
-        yield Place(function, name)
+        yield OutsideValue(function, name)
 
 
 def _contents(value: Any, level: int = 0) -> Any:
