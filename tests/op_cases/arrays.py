@@ -682,8 +682,9 @@ for how in LAYOUTS:
     f = partial(get, lambda m: m), partial(np_get, lambda m: m)
     row("get_item", f"mask-{how}", *f, one, half(3, 4, layout=how))
 
-# x, the value, the index, the arrays in it (no element twice), why array_api_strict refuses it
+# x, the value, the index, the arrays in it, why array_api_strict refuses it
 PAIR = [once(2, n=3), once(2, n=4)]
+TWICE = [indices(2, 1, n=3), indices(9, n=4)]
 PUTS: list[tuple[str, tuple[int, ...], tuple[int, ...], Callable[..., Any], Arrays, str]] = [
     ("array", (3, 4), (2, 4), lambda i: i, [once(2, n=3)], WRITES),
     ("array-value-broadcasts", (4, 3), (3,), lambda i: i, [once(2, n=4)], WRITES),
@@ -703,6 +704,13 @@ PUTS: list[tuple[str, tuple[int, ...], tuple[int, ...], Callable[..., Any], Arra
     ("mask-of-nothing", (2, 3), (0,), lambda m: m, [Input((2, 3), none_true, "bool")], CPU_ONLY),
     ("mask-of-everything", (2, 3), (6,), lambda m: m, [Input((2, 3), all_true, "bool")], CPU_ONLY),
     ("slice-and-mask", (2, 4), (2, 2), lambda m: (ALL, m), [half(4)], ALONE),
+    ("repeated", (3, 4), (5, 4), lambda i: i, [in_3], WRITES),
+    ("repeated-value-0-d", (3, 4), (), lambda i: i, [in_3], WRITES),
+    ("repeated-broadcast", (3, 4), (4,), lambda i: (i, slice(None, None, -1)), [in_3], WRITES),
+    ("repeated-of-two-axes", (3,), (2, 4), lambda i: i, [indices(2, 4, n=3)], WRITES),
+    ("repeated-arrays", (3, 4), (2, 9), lambda i, j: (i, j), TWICE, WRITES),
+    ("repeated-none", (3, 4), (5, 1, 4), lambda i: (i, None), [in_3], WRITES),
+    ("repeated-apart", (3, 2, 4), (5, 2), lambda i, j: (i, ALL, j), [in_3, in_4], WRITES),
 ]  # fmt: skip
 for what, s, t, index, arrays, reason in PUTS:
     f, ref = partial(put, index), partial(np_put, index)
@@ -747,6 +755,28 @@ for how in LAYOUTS:
         half(3, 4, layout=how),
         not_on_strict=CPU_ONLY,
     )
+
+
+def np_standing(x: Any, *arrays: Any, index: Callable[..., Any]) -> Any:
+    """x[index], but 0 for all but the last of equal places."""
+    flat = np.arange(x.size).reshape(x.shape)[index(*arrays)]
+    y = x[index(*arrays)]
+    for place in np.ndindex(flat.shape):
+        later = [p for p in np.ndindex(flat.shape) if p > place]
+        if any(flat[p] == flat[place] for p in later):
+            y[place] = 0
+    return y
+
+
+IN_9 = [indices(9, n=3), indices(9, n=3)]
+STANDING: list[tuple[str, tuple[int, ...], Any, Callable[..., Any], Arrays, str]] = [
+    ("once", (3, 4), (Place(1),), lambda i: i, [once(2, n=3)], WRITES),
+    ("repeated", (3, 2), (Place(1),), lambda i: i, [in_3], WRITES),
+    ("repeated-pairs", (3, 4), (Place(1), Place(1)), lambda i, j: (i, j), IN_9, WRITES),
+]
+for what, s, frozen, index, arrays, reason in STANDING:
+    f = node(fn.SetItemGrad, frozen), partial(np_standing, index=index)
+    row("SetItemGrad", what, *f, x(*s), *arrays, not_on_strict=reason)
 
 
 def np_positions(index: Callable[..., Any], shape: tuple[int, ...], *arrays: Any) -> Any:

@@ -40,19 +40,19 @@ LeakyReLUGrad Less LessEqual Linear LinearScan Log Log10 Log1p Log2 LogAddExp Lo
 LogSumExp LogicalAnd LogicalNot LogicalOr LogicalXor MatMul MatMulOfTransposed Max MaxPool2d
 MaxPool2dGrad Maximum Mean Min Minimum Multiply Negative NotEqual OneHot PermuteDims Pinv PolyGamma
 Positions PositionsAlongAxis Positive Pow PowConstant Prod Qr ReLU ReLUGrad Real Reciprocal
-Remainder Reshape Roll Round RowWeights SafeReciprocal SafeSqrt SameInfinity SetItem Sigmoid Sign
-SignBit Sin Sinh SlogDet Softmax SoftmaxCrossEntropy SoftmaxCrossEntropyGrad Solve Split Sqrt
-Square Stack Standardize StandardizeGrad Subtract Sum SumTo Svd TakeAlongAxis TakeRows TakeWinners
-Tan Tanh TanhGELU TanhGELUGrad ToDevice Trunc Unfold Unstack VecDot Where ZeroSafeMultiply abs acos
-acosh adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
-adaptive_max_pool2d adaptive_max_pool3d add add_all argmax argmin argsort asin asinh astype atan
-atan2 atanh avg_pool1d avg_pool2d avg_pool3d batch_norm bilinear bitwise_and bitwise_invert
-bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor broadcast_arrays broadcast_shapes
-broadcast_to ceil clip clipped_relu concat conj contrastive conv1d conv2d conv3d conv_transpose1d
-conv_transpose2d conv_transpose3d copy copysign cos cosh cosine_similarity crelu ctc_loss
-cumulative_prod cumulative_sum diff digamma divide dropout einsum elu embedding equal erf erfc
-erfinv exp expand_dims expm1 fft fixed_batch_norm flip floor floor_divide fmod gaussian_nll gelu
-get_item global_avg_pool2d global_max_pool2d glu greater greater_equal grid_sample group_norm
+Remainder Reshape Roll Round RowWeights SafeReciprocal SafeSqrt SameInfinity SetItem SetItemGrad
+Sigmoid Sign SignBit Sin Sinh SlogDet Softmax SoftmaxCrossEntropy SoftmaxCrossEntropyGrad Solve
+Split Sqrt Square Stack Standardize StandardizeGrad Subtract Sum SumTo Svd TakeAlongAxis TakeRows
+TakeWinners Tan Tanh TanhGELU TanhGELUGrad ToDevice Trunc Unfold Unstack VecDot Where
+ZeroSafeMultiply abs acos acosh adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d
+adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d add add_all argmax argmin argsort asin
+asinh astype atan atan2 atanh avg_pool1d avg_pool2d avg_pool3d batch_norm bilinear bitwise_and
+bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor broadcast_arrays
+broadcast_shapes broadcast_to ceil clip clipped_relu concat conj contrastive conv1d conv2d conv3d
+conv_transpose1d conv_transpose2d conv_transpose3d copy copysign cos cosh cosine_similarity crelu
+ctc_loss cumulative_prod cumulative_sum diff digamma divide dropout einsum elu embedding equal erf
+erfc erfinv exp expand_dims expm1 fft fixed_batch_norm flip floor floor_divide fmod gaussian_nll
+gelu get_item global_avg_pool2d global_max_pool2d glu greater greater_equal grid_sample group_norm
 gumbel_softmax hard_sigmoid hard_silu hard_tanh hinge huber hypot identity imag index_add
 instance_norm interpolate isfinite isinf isnan kl_divergence layer_norm leaky_relu less less_equal
 lgamma linalg linear log log10 log1p log2 log_sigmoid log_softmax logaddexp logical_and logical_not

@@ -2,7 +2,7 @@
 
 Integers, slices, ``...`` and None in an index are constants of the function. Integer and bool
 arrays in an index are inputs of the function. Where an index with arrays names an element several
-times, the gradients of the element add up.
+times, reading adds the gradients up, and writing gives a gradient to the last value alone.
 """
 
 from __future__ import annotations
@@ -48,7 +48,14 @@ from tinynode.functions.operands import (
     input_shape,
     normalize_axis,
 )
-from tinynode.functions.shapes import AxisNode, broadcasts_to, permute_dims, reshape, unbroadcast
+from tinynode.functions.shapes import (
+    AxisNode,
+    broadcasts_to,
+    permute_dims,
+    reshape,
+    unbroadcast,
+    zeros_beside,
+)
 
 __all__ = [
     "AddAt",
@@ -57,6 +64,7 @@ __all__ = [
     "Positions",
     "PositionsAlongAxis",
     "SetItem",
+    "SetItemGrad",
     "TakeAlongAxis",
     "TakeRows",
     "get_item",
@@ -632,7 +640,7 @@ class SetItem(FunctionNode):
 
     x: (s), v: (broadcasts to the selection), integer or bool arrays -> y: (s).
     With g = dL/dy:   dL/dx = g with zeros at index   dL/dv = g[index], summed to v's shape. Where
-    arrays name an element several times, the last value is undefined.
+    arrays name an element several times, only the value that stands in y has a gradient.
     """
 
     input_counts = (2, ...)
@@ -658,15 +666,51 @@ class SetItem(FunctionNode):
             _, zero = as_operands("set_item", gy, 0)
             gx = SetItem(self.index).apply((gy, zero, *arrays))[0]
         if 1 in target_input_indexes:
-            gv = unbroadcast(GetItem(self.index).apply((gy, *arrays))[0], self, 1)
+            gv = unbroadcast(SetItemGrad(self.index).apply((gy, *arrays))[0], self, 1)
         return (gx, gv, *(None for _ in arrays))
+
+
+class SetItemGrad(FunctionNode):
+    """gv = gy[index], but 0 for a value that a later value of the same index has replaced.
+
+    gy: (s), integer or bool arrays -> gv: (shape of the selection). The gradient of the value of
+    ``SetItem``.   dL/dgy = zeros of shape s with dL/dgv written at index
+    """
+
+    input_counts = (1, ...)
+    complex_rule = "conjugate"
+    is_polynomial = True
+
+    def __init__(self, index: Index) -> None:
+        self.index = checked_index(self, index)
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        gy, *arrays = inputs
+        self.retain_inputs(range(1, len(inputs)))
+        place = thaw_index(self.index, gy.shape, tuple(arrays))
+        gv = turned(gy, self.index)[place]
+        if not any(is_integer(array) for array in arrays):
+            return (gv,)  # bool arrays and slices name an element once
+        xp = namespace_of(gy)
+        numbers = xp.reshape(xp.arange(math.prod(gv.shape), device=gy.device), gv.shape)
+        unwritten = xp.zeros_like(gy, dtype=numbers.dtype)
+        standing = turned(written(unwritten, self.index, tuple(arrays), numbers), self.index)
+        return (xp.where(standing[place] == numbers, gv, xp.zeros_like(gv)),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (h,) = grad_outputs
+        arrays = self.get_retained_inputs()
+        mark_masked(self)
+        zeros = zeros_beside(h, input_shape(self))
+        return (SetItem(self.index).apply((zeros, h, *arrays))[0], *(None for _ in arrays))
 
 
 def set_item(x: Any, index: Any, value: Any) -> Variable:
     """A copy of x with ``value`` written at an index, for ``x[index] = value``.
 
     The value is cast to the dtype of x, from the same kind of dtype or a lower one: bool,
-    integer, floating, complex.
+    integer, floating, complex. Where an index names an element several times, the last value
+    stands, and the others have no gradient. ``index_add`` and ``scatter_add`` add all values.
 
     Raises:
         IndexError: the index does not fit the shape.
