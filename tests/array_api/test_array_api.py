@@ -501,3 +501,18 @@ def test_array_namespace_of_several_arguments() -> None:
         tn.array_namespace(x, tn.asarray([1.0], device="strict"))
     with pytest.raises(OperandError, match="array_namespace: the arguments must be"):
         tn.array_namespace("text")
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
+@pytest.mark.parametrize("before", ["bool", "uint8", "int8", "int32", "int64", "float32"])
+def test_the_dtype_that_was_asked_for_is_the_dtype_of_the_result(name: str, before: str) -> None:
+    x = tn.asarray(np.ones(3, before))
+    xp = x.__array_namespace__()
+    for dtype in (xp.int8, xp.uint8, xp.int16, xp.int32, xp.uint64, xp.float32, xp.float64):
+        y = getattr(xp, name)(x, dtype=dtype)
+        assert y.dtype == dtype
+        assert float(y.array if name in ("sum", "prod") else y.array[-1]) == (
+            3 if "sum" in name else 1
+        )
+    wide = xp.sum(tn.asarray(np.full(3, 100, "int8")), dtype=xp.int16)
+    assert int(wide) == 300

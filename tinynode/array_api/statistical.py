@@ -27,7 +27,8 @@ class Statistical(NamespaceBase):
     ) -> Variable:
         """The running product along an axis; with ``include_initial`` it begins with 1."""
         x = self._cast("cumulative_prod", x, dtype)
-        return functions.cumulative_prod(x, axis=axis, include_initial=include_initial)
+        y = functions.cumulative_prod(x, axis=axis, include_initial=include_initial)
+        return self._cast("cumulative_prod", y, dtype)
 
     def cumulative_sum(
         self,
@@ -40,7 +41,8 @@ class Statistical(NamespaceBase):
     ) -> Variable:
         """The running sum along an axis; with ``include_initial`` it begins with 0."""
         x = self._cast("cumulative_sum", x, dtype)
-        return functions.cumulative_sum(x, axis=axis, include_initial=include_initial)
+        y = functions.cumulative_sum(x, axis=axis, include_initial=include_initial)
+        return self._cast("cumulative_sum", y, dtype)
 
     def max(self, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Variable:
         """The largest element; at ties the gradient is shared."""
@@ -58,7 +60,8 @@ class Statistical(NamespaceBase):
         self, x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False
     ) -> Variable:
         """The product."""
-        return functions.prod(self._cast("prod", x, dtype), axis, keepdims)
+        y = functions.prod(self._cast("prod", x, dtype), axis, keepdims)
+        return self._cast("prod", y, dtype)  # sums and products of small integers are int64
 
     def std(
         self, x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
@@ -70,7 +73,7 @@ class Statistical(NamespaceBase):
         self, x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False
     ) -> Variable:
         """The sum."""
-        return functions.sum(self._cast("sum", x, dtype), axis, keepdims)
+        return self._cast("sum", functions.sum(self._cast("sum", x, dtype), axis, keepdims), dtype)
 
     def var(
         self, x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
