@@ -23,6 +23,7 @@ from tinynode.core.variable_node import VariableNode
 from tinynode.devices import (
     Array,
     Device,
+    array_of_scalar,
     device_beside,
     device_of,
     find_device,
@@ -121,6 +122,7 @@ def as_variable(value: Any) -> Variable:
     """
     if isinstance(value, ArrayMethods):
         return value.as_variable()
+    value = array_of_scalar(value)
     device = device_of(value, "as_variable", "value")
     return wrap_array(value, device, False)
 
@@ -129,6 +131,7 @@ def as_array(value: Any) -> Array:
     """The array of a Variable; an array unchanged."""
     if isinstance(value, ArrayMethods):
         return value.raw
+    value = array_of_scalar(value)
     device_of(value, "as_array", "value")
     return value
 
@@ -287,7 +290,9 @@ def wrap_inputs(function: Any, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         if isinstance(x, ArrayMethods):
             wrapped.append(as_variable(x))
             continue
-        device = None if first is None else device_beside(x, first.device)
+        place = None if first is None else first.device
+        x = array_of_scalar(x, place)
+        device = None if place is None else device_beside(x, place)
         if device is None:
             device = device_of(x, function.label, f"input {position}")
         wrapped.append(wrap_array(x, device, False))

@@ -18,6 +18,7 @@ from tinynode.core.variable_node import VariableNode
 from tinynode.devices import (
     Array,
     Device,
+    array_of_scalar,
     below,
     find_device,
     get_device,
@@ -90,6 +91,7 @@ class Variable(ArrayMethods):
             hook.array_assigned(self)
         device = self._device
         if array is not None:
+            array = array_of_scalar(array, device)
             is_asked = config.device is not None  # the device that was asked for goes before
             if is_asked or not device.holds(array):
                 device = tinynode.core.conversion.require_array(array)
@@ -262,6 +264,7 @@ class Variable(ArrayMethods):
             return
         if isinstance(grad, Variable):
             raise messages.variable_as_grad()
+        grad = array_of_scalar(grad, self._device)
         device = self._device if self._device.holds(grad) else find_device(grad)
         if device is None:
             raise messages.grad_no_array(grad)

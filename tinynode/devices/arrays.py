@@ -117,6 +117,17 @@ def backend_of(array: Array) -> Backend:
     return backend
 
 
+def array_of_scalar(value: Any, device: Device | None = None) -> Any:
+    """A 0-d array for a scalar of NumPy, such as ``numpy.float64(1)``; other objects unchanged.
+
+    NumPy gives scalars where other libraries give arrays without axes, so both mean the same.
+    ``device`` is by default the current one.
+    """
+    if not isinstance(value, numpy.number | numpy.bool_):
+        return value
+    return (device or current_device()).from_host(numpy.asarray(value))
+
+
 def own_backend(array: Array) -> Backend | None:
     """The backend that a batched array names; None for the arrays of libraries.
 

@@ -23,6 +23,7 @@ from tinynode.core.variable_node import VariableNode
 from tinynode.devices import (
     COMPLEX,
     Device,
+    array_of_scalar,
     device_beside,
     find_device,
     is_differentiable,
@@ -85,7 +86,9 @@ def as_operand(function: str, argument: str, value: Any, beside: Any = None) -> 
     if (operand := array_operand(value)) is not None:
         return operand
     if isinstance(beside, Variable):
+        value = array_of_scalar(value, beside.device)
         return wrap_array(value, _device_beside(value, beside, function, argument), False)
+    value = array_of_scalar(value)
     device = find_device(value)
     if device is None:
         raise OperandError(
@@ -193,7 +196,9 @@ def require_one_dtype(function: str, names: tuple[str, str], x: Variable, y: Var
 
 
 def is_number(value: Any) -> bool:
-    """True for a Python number; False in a pass on arrays for a scalar of the array library."""
+    """True for a Python number; False for a scalar of an array library."""
+    if isinstance(value, numpy.generic):  # numpy.float64 is a Python float, too
+        return False
     return isinstance(value, int | float) and array_operand(value) is None
 
 

@@ -13,6 +13,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import (
     Array,
     Device,
+    array_of_scalar,
     find_device,
     get_device,
     is_array,
@@ -48,6 +49,7 @@ class Parameter(Variable):
         requires_grad: bool = True,
         device: str | Device | None = None,
     ) -> None:
+        array = array_of_scalar(array, None if device is None else get_device(device))
         if isinstance(array, Variable) or not is_array(array):
             raise OperandError(
                 f"Parameter: array must be an array of a floating dtype, got {describe(array)}. "
