@@ -31,7 +31,7 @@ from tinynode.functions.operands import (
 )
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import AxisNode
-from tinynode.functions.statistical import Sum
+from tinynode.functions.statistical import Softmax, Sum
 from tinynode.functions.trigonometric import tanh
 
 __all__ = [
@@ -155,36 +155,6 @@ def log_softmax(x: Any, axis: int = -1, **unknown: Never) -> Variable:
     axis = normalize_axis("log_softmax", axis, x.ndim)
     require_elements("log_softmax", x, (axis,))
     return LogSoftmax(axis).apply((x,))[0]
-
-
-class Softmax(AxisNode):
-    """y = e^x / (sum of e^x over an axis); 0 everywhere where every x is -inf.
-
-    x: (s) -> y: (s).   With g = dL/dy:   dL/dx = y * (g - (sum of g * y over the axis))
-    """
-
-    wide = True
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        (x,) = inputs
-        xp = namespace_of(x)
-        self.retain_outputs((0,))
-        if x.shape[self.axis] == 0:
-            return inputs
-        lowest = xp.asarray(xp.finfo(x.dtype).min, dtype=x.dtype, device=x.device)
-        largest = xp.maximum(xp.max(x, axis=self.axis, keepdims=True), lowest)  # above -inf
-        y = xp.exp(x - largest)
-        total = sum_array(y, self.axis, keepdims=True)
-        # the largest adds e^0, so a total below 1 is 0: every x is -inf
-        y /= xp.maximum(total, xp.ones((), dtype=x.dtype, device=x.device))
-        return (y,)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
-        (gy,) = grad_outputs
-        (y,) = self.get_retained_outputs()
-        weighted = y * gy
-        total = Sum((self.axis,), keepdims=True).apply((weighted,))[0]
-        return (weighted - y * total,)
 
 
 def softmax(x: Any, axis: int = -1, **unknown: Never) -> Variable:

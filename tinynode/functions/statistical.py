@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Never
 
 from tinynode.core.conversion import as_flag
@@ -24,9 +24,9 @@ from tinynode.functions import guards
 from tinynode.functions.arithmetic import divide
 from tinynode.functions.attributes import Axes
 from tinynode.functions.checked import checked_flag, checked_rising_axes
-from tinynode.functions.comparison import equal, isfinite
+from tinynode.functions.comparison import equal
 from tinynode.functions.data_types import astype, narrowed, widened
-from tinynode.functions.exponential import exp, sqrt
+from tinynode.functions.exponential import sqrt
 from tinynode.functions.indexing import get_item
 from tinynode.functions.manipulation import concat, flip
 from tinynode.functions.operands import (
@@ -303,19 +303,25 @@ class Prod(ReducingNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        return (self._spread(gy) * _product_of_others(x, self.axes),)
+        return (self._spread(gy) * _in_rows(_product_of_others, x, self.axes),)
 
 
-def _product_of_others(x: Variable, axes: tuple[int, ...]) -> Variable:
-    """For each element the product of the others over axes: those before times those after."""
+def _product_of_others(x: Variable) -> Variable:
+    """For each element the product of the others in its row: those before times those after."""
+    return _before(x) * flip(_before(flip(x, axis=-1)), axis=-1)
+
+
+def _in_rows(
+    function: Callable[[Variable], Variable], x: Variable, axes: tuple[int, ...]
+) -> Variable:
+    """A function of rows, on the elements along several axes as rows."""
     rest = tuple(i for i in range(x.ndim) if i not in axes)
     order = rest + axes
     moved = permute_dims(x, order)
     length = math.prod(x.shape[axis] for axis in axes)
-    rows = reshape(moved, (*(x.shape[i] for i in rest), length))
-    others = _before(rows) * flip(_before(flip(rows, axis=-1)), axis=-1)
+    y = function(reshape(moved, (*(x.shape[i] for i in rest), length)))
     inverse = sorted(range(x.ndim), key=order.__getitem__)
-    return permute_dims(reshape(others, moved.shape), inverse)
+    return permute_dims(reshape(y, moved.shape), inverse)
 
 
 def _before(x: Variable) -> Variable:
@@ -397,11 +403,41 @@ def std(
     return narrowed(sqrt(_variance("std", x, axis, correction, keepdims)), x)
 
 
+class Softmax(AxisNode):
+    """y = e^x / (sum of e^x over an axis); 0 everywhere where every x is -inf.
+
+    x: (s) -> y: (s).   With g = dL/dy:   dL/dx = y * (g - (sum of g * y over the axis))
+    """
+
+    wide = True
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        xp = namespace_of(x)
+        self.retain_outputs((0,))
+        if x.shape[self.axis] == 0:
+            return inputs
+        lowest = xp.asarray(xp.finfo(x.dtype).min, dtype=x.dtype, device=x.device)
+        largest = xp.maximum(xp.max(x, axis=self.axis, keepdims=True), lowest)  # above -inf
+        y = xp.exp(x - largest)
+        total = sum_array(y, self.axis, keepdims=True)
+        # the largest adds e^0, so a total below 1 is 0: every x is -inf
+        y /= xp.maximum(total, xp.ones((), dtype=x.dtype, device=x.device))
+        return (y,)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        (y,) = self.get_retained_outputs()
+        weighted = y * gy
+        total = Sum((self.axis,), keepdims=True).apply((weighted,))[0]
+        return (weighted - y * total,)
+
+
 class LogSumExp(ReducingNode):
     """y = ln(sum of e^x) over axes; -inf where every x is -inf, with gradient 0.
 
     x: (s) -> y: (s without the axes, or with length 1 there).
-    dL/dx = dL/dy * e^(x - y) / (sum of e^(x - y)): the sum is 1, but for the rounding of a large y
+    dL/dx = dL/dy * softmax(x): e^(x - y) would be wrong where y is large, and rounded
     """
 
     wide = True
@@ -410,7 +446,7 @@ class LogSumExp(ReducingNode):
         (x,) = inputs
         xp = namespace_of(x)
         self.retain_inputs((0,))
-        self.retain_outputs((0,))
+        self.retain_outputs((0,))  # for messages about NaN
         largest = xp.max(x, axis=self.axes, keepdims=True)
         shift = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
         total = sum_array(xp.exp(x - shift), self.axes, keepdims=True)
@@ -423,10 +459,13 @@ class LogSumExp(ReducingNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        (y,) = self.get_retained_outputs()
-        weights = exp(x - self._spread(where(isfinite(y), y, 0)))
-        total = sum(weights, self.axes, self.keepdims)
-        return (weights * self._spread(gy / where(equal(total, 0), 1, total)),)
+        if len(self.axes) == 1:
+            return (self._spread(gy) * Softmax(self.axes[0]).apply((x,))[0],)
+        return (self._spread(gy) * _in_rows(_softmax_of_rows, x, self.axes),)
+
+
+def _softmax_of_rows(x: Variable) -> Variable:
+    return Softmax(x.ndim - 1).apply((x,))[0]
 
 
 def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False, **unknown: Never) -> Variable:
