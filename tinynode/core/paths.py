@@ -47,7 +47,7 @@ def depends_on_others(ys: Sequence[Any], xs: Sequence[Any]) -> bool:
         if node in seen or not node.requires_grad:
             continue
         seen.add(node)
-        function = node._creator_node
+        function = node.creator_node
         if function is None:
             return True
         if function not in seen:

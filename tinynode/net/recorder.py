@@ -112,10 +112,10 @@ class GradientWrite(NamedTuple):
         since a recording runs for variables of the same specs alone.
         """
         if self.name is None:
-            self.variable._grad_var = None
+            self.variable.grad_var = None
         else:
             gx = results[self.name].detach()
-            self.variable._grad_var = unshared(gx, taken, self.variable.raw)
+            self.variable.grad_var = unshared(gx, taken, self.variable.raw)
 
 
 class Write(NamedTuple):
