@@ -98,10 +98,10 @@ class Draft:
         """The shape of a value."""
         return self.forms[name][0]
 
-    def fresh(self, shape: tuple[int, ...], like: str) -> str:
-        """The name of a new value, with the dtype of another value."""
+    def fresh(self, shape: tuple[int, ...], like: str, dtype: str = "") -> str:
+        """The name of a new value, with the dtype of another value, or a given one."""
         name = f"@{len(self.forms)}"
-        self.forms[name] = shape, self.forms[like][1]
+        self.forms[name] = shape, numpy.dtype(dtype) if dtype else self.forms[like][1]
         return name
 
     def one_dtype(self, *names: str) -> bool:

@@ -33,6 +33,7 @@ from tinynode_fast.native.formulas import (
     kept_shape,
     number,
 )
+from tinynode_fast.norms import mean, standardize, standardize_grad, std, vector_norm
 
 
 def _elementwise(to: Draft, node: Any, reads: Names, writes: Names) -> None:
@@ -157,7 +158,7 @@ def _reduce(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     kept = kept_shape(shape, axes)
     wide = y if to.shape(y) == kept else to.fresh(kept, y)
     if type(node) is functions.Mean:
-        _mean(to, axes, x, wide)
+        mean(to, axes, x, wide)
     elif type(node) is functions.Max:
         largest = to.reduced("largest", axes, x)
         wrong = to.reduced("sum", axes, to.computed("x != x ? 1.0 : 0.0", x=x))
@@ -166,12 +167,6 @@ def _reduce(to: Draft, node: Any, reads: Names, writes: Names) -> None:
         to.reduced("sum", axes, x, wide)
     if wide != y:
         to.reshaped(wide, to.shape(y), y)
-
-
-def _mean(to: Draft, axes: tuple[int, ...], x: str, write: str = "") -> str:
-    n = math.prod(to.shape(x)[axis] for axis in axes)
-    total = to.reduced("sum", axes, x)
-    return to.computed(formula("s / {n}", n=number(n)), write, s=total)
 
 
 def _add_at(to: Draft, node: Any, reads: Names, writes: Names) -> None:
@@ -290,31 +285,6 @@ def _cross_entropy_grad(to: Draft, node: Any, reads: Names, writes: Names) -> No
     to.computed(formula(text, **ignored), writes[0], l=log_p, y=column, s=g, c=classes)
 
 
-def _standardize(to: Draft, node: Any, reads: Names, writes: Names) -> None:
-    """m = mean x, d = x - m, r = 1 / sqrt(mean of d^2 + eps), y = d r."""
-    if EMPTY in writes:
-        return
-    (d,), (y, m, r) = reads, writes
-    if node.center:
-        d = to.computed("x - m", x=d, m=_mean(to, node.axes, d, m))
-    else:
-        to.computed("0.0", m)
-    mean = _mean(to, node.axes, to.computed("d * d", d=d))
-    to.computed(formula("1.0 / sqrt(q + {eps})", eps=number(node.eps)), r, q=mean)
-    to.computed("d * r", y, d=d, r=r)
-
-
-def _standardize_grad(to: Draft, node: Any, reads: Names, writes: Names) -> None:
-    """gx = r (g - mean g - y mean(g y))."""
-    g, y, r = reads
-    if to.shape(g) != to.shape(y):
-        return
-    share = _mean(to, node.axes, to.computed("g * y", g=g, y=y))
-    mean = {"m": _mean(to, node.axes, g)} if node.center else {}
-    text = "(g - y * a - m) * r" if node.center else "(g - y * a) * r"
-    to.computed(text, writes[0], g=g, y=y, a=share, r=r, **mean)
-
-
 # --- images --------------------------------------------------------------------------------------
 
 _PLACES, _BEST = "abcd", "zyxw"
@@ -431,6 +401,8 @@ RULES: dict[type, Rule] = {
     functions.MaxPool2dGrad: _max_pool_grad,
     activation.Softmax: _softmax,
     activation.LogSoftmax: _log_softmax,
-    functions.Standardize: _standardize,
-    functions.StandardizeGrad: _standardize_grad,
+    functions.Standardize: standardize,
+    functions.StandardizeGrad: standardize_grad,
+    functions.Std: std,
+    functions.VectorNorm: vector_norm,
 }

@@ -146,6 +146,8 @@ RULE_CASES: dict[type, tuple[Callable[[], Any], list[Any]]] = {
     fn.Max: (lambda: fn.Max((1,), False), [draw(30, 4)]),
     fn.Mean: (lambda: fn.Mean((1,), False), [draw(30, 4)]),
     fn.Standardize: (lambda: fn.Standardize((1,), 1e-5, True), [draw(30, 4)]),
+    fn.Std: (lambda: fn.Std((0, 1), False, 119.0), [draw(30, 4)]),
+    fn.VectorNorm: (lambda: fn.VectorNorm((1,), True, 2.0), [draw(30, 4)]),
     fn.StandardizeGrad: (
         lambda: fn.StandardizeGrad((1,), True),
         [draw(30, 4), draw(30, 4), draw(30, 1)],

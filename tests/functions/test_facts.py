@@ -236,7 +236,8 @@ def test_only_dispatch_widens(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
         return make
 
     found = halves(BY_NAME[name])
-    for maker in MAKERS:
+    # dispatch never gives float16 to the ``sum_array`` of a wide class
+    for maker in set(MAKERS) - ({"sum"} if BY_NAME[name].wide else set()):
         monkeypatch.setattr(np, maker, noted(getattr(np, maker)))
     if not BY_NAME[name].wide:  # dispatch never gives float16 to the sums of these
         monkeypatch.setattr(sums, "add_up", noted(sums.add_up))

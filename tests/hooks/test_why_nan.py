@@ -164,8 +164,8 @@ WAYS = [
     (
         std_of_constants,
         [3.0, 3.0],
-        "Sqrt",
-        "is inf",
+        "Std",
+        "is nan",
         "output 0 is 0 ",
         "var(x) + eps",
         std_guarded,

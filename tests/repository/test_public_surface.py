@@ -33,17 +33,17 @@ FUNCTIONS = """
 Abs Acos Acosh Add AddAll AddAt ArgMax ArgMin ArgSort AsType Asin Asinh Atan Atan2 Atanh AvgPool2d
 AvgPool2dGrad BitwiseAnd BitwiseInvert BitwiseLeftShift BitwiseOr BitwiseRightShift BitwiseXor
 BroadcastTo CTCStates Ceil Cholesky Clip ClipGrad Concat Conj Copy CopySign Cos Cosh Cross
-CumulativeProd CumulativeSum Det Divide ELU Eigh Einsum Equal Erf ErfInv Erfc Exp Expm1 ExtremeGrad
-FMod Flip Floor FloorDivide Fold GELU GELUGrad GetItem GetItemGrad Greater GreaterEqual GumbelNoise
-HardSiLU HardSiLUGrad Hypot Identity Imag Inv IsFinite IsInf IsNaN KeepZeros LGamma LeakyReLU
-LeakyReLUGrad Less LessEqual Linear LinearScan Log Log10 Log1p Log2 LogAddExp LogSigmoid LogSoftmax
-LogSumExp LogicalAnd LogicalNot LogicalOr LogicalXor MatMul MatMulOfTransposed Max MaxPool2d
-MaxPool2dGrad Maximum Mean Min Minimum Multiply Negative NotEqual OneHot PermuteDims Pinv PolyGamma
-Positions PositionsAlongAxis Positive Pow PowConstant Prod Qr ReLU ReLUGrad Real Reciprocal
-Remainder Reshape Roll Round RowWeights SafeReciprocal SafeSqrt SameInfinity SetItem SetItemGrad
-Sigmoid Sign SignBit Sin Sinh SlogDet Softmax SoftmaxCrossEntropy SoftmaxCrossEntropyGrad Solve
-Split Sqrt Square Stack Standardize StandardizeGrad Subtract Sum SumTo Svd TakeAlongAxis TakeRows
-TakeWinners Tan Tanh TanhGELU TanhGELUGrad ToDevice Trunc Unfold Unstack VecDot Where
+CumulativeProd CumulativeSum Det Direction Divide ELU Eigh Einsum Equal Erf ErfInv Erfc Exp Expm1
+ExtremeGrad FMod Flip Floor FloorDivide Fold GELU GELUGrad GetItem GetItemGrad Greater GreaterEqual
+GumbelNoise HardSiLU HardSiLUGrad Hypot Identity Imag Inv IsFinite IsInf IsNaN KeepZeros LGamma
+LeakyReLU LeakyReLUGrad Less LessEqual Linear LinearScan Log Log10 Log1p Log2 LogAddExp LogSigmoid
+LogSoftmax LogSumExp LogicalAnd LogicalNot LogicalOr LogicalXor MatMul MatMulOfTransposed Max
+MaxPool2d MaxPool2dGrad Maximum Mean Min Minimum Multiply Negative NotEqual OneHot PermuteDims Pinv
+PolyGamma Positions PositionsAlongAxis Positive Pow PowConstant Prod Qr ReLU ReLUGrad Real
+Reciprocal Remainder Reshape Roll Round RowWeights SameInfinity SetItem SetItemGrad Sigmoid Sign
+SignBit Sin Sinh SlogDet Softmax SoftmaxCrossEntropy SoftmaxCrossEntropyGrad Solve Split Sqrt
+Square Stack Standardize StandardizeGrad Std Subtract Sum SumTo Svd TakeAlongAxis TakeRows
+TakeWinners Tan Tanh TanhGELU TanhGELUGrad ToDevice Trunc Unfold Unstack VecDot VectorNorm Where
 ZeroSafeMultiply abs acos acosh adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d
 adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d add add_all argmax argmin argsort asin
 asinh astype atan atan2 atanh avg_pool1d avg_pool2d avg_pool3d batch_norm bilinear bitwise_and
@@ -119,7 +119,7 @@ def test_the_public_names_are_these(module: types.ModuleType, pinned: str) -> No
 def test_each_file_of_functions_has_a_sorted_list() -> None:
     folder = Path(functions.__file__).parent
     helpers = {"__init__", "attribute_types", "attributes", "checked", "guards"}
-    helpers |= {"image_windows", "operands", "recurrent"}
+    helpers |= {"image_windows", "operands", "recurrent", "scaling"}
     for name in {path.stem for path in folder.glob("*.py")} - helpers:
         names = importlib.import_module(f"tinynode.functions.{name}").__all__
         assert names == sorted(set(names)), name

@@ -460,9 +460,11 @@ def test_a_net_has_the_derivatives_of_the_functions(derivative: Any, f: Any, dev
     def total(x: Any) -> Any:
         return F.sum(tn.vmap(f)(x) * 3.0)
 
-    expected = host(derivative(total)(x))
-    np.testing.assert_allclose(host(tn.compile(derivative(total))(x)), expected, atol=1e-15)
-    np.testing.assert_allclose(host(derivative(tn.compile(total))(x)), expected, atol=1e-15)
+    with np.errstate(all="ignore"):  # a norm has no second derivative at 0: it is NaN
+        expected = host(derivative(total)(x))
+        found = host(tn.compile(derivative(total))(x)), host(derivative(tn.compile(total))(x))
+    for one in found:
+        np.testing.assert_allclose(one, expected, atol=1e-15)
 
 
 def test_logistic_regression_starts_from_zero_weights() -> None:

@@ -60,13 +60,13 @@ from tinynode.functions.indexing import *
 from tinynode.functions.linalg import (
     Cholesky,
     Det,
+    Direction,
     Inv,
     Pinv,
     Qr,
-    SafeReciprocal,
-    SafeSqrt,
     SlogDet,
     Solve,
+    VectorNorm,
 )
 from tinynode.functions.loss import *
 from tinynode.functions.manipulation import *
@@ -90,13 +90,13 @@ operators.arithmetic = arithmetic  # so that ``x * y`` finds the function withou
 __all__ = [
     "Cholesky",
     "Det",
+    "Direction",
     "Inv",
     "Pinv",
     "Qr",
-    "SafeReciprocal",
-    "SafeSqrt",
     "SlogDet",
     "Solve",
+    "VectorNorm",
     "fft",
     "linalg",
 ]

@@ -208,9 +208,10 @@ def _turning_terms(u: Variable, s: Variable, vt: Variable, gu: Variable) -> list
     """The part of dL/dX by dL/dU: within the space of the columns of U, and outside."""
     ut = matrix_transpose(u)
     eye = eye_beside(s)
-    gaps = (1.0 - eye) / ((row(s) - column(s)) * (row(s) + column(s)) + eye)
-    turned = gaps * matmul(ut, gu)
-    within = matmul(matmul(u, (turned + matrix_transpose(turned)) * row(s)), vt)
+    inner = matmul(ut, gu)
+    gaps = (1.0 - eye) / (row(s) - column(s) + eye)
+    shares = row(s) / (row(s) + column(s) + eye)  # gaps * shares is s_j F_ij, without squares
+    within = matmul(matmul(u, (inner - matrix_transpose(inner)) * gaps * shares), vt)
     if u.shape[-1] == u.shape[-2]:
         return [within]
     scaled = gu / row(s)

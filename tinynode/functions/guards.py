@@ -13,6 +13,7 @@ SQRT = (
     f"function: {_POSITIVE.format('sqrt')}; or write sqrt(x + eps). For a length take "
     "linalg.vector_norm(x) or hypot(x, y); for std write sqrt(var(x) + eps)."
 )
+STD = "std(x) has no slope where all elements are equal. Write sqrt(var(x) + eps)."
 LOG = (
     "{0}(x) is -inf at 0, NaN below 0, and the slope at 0 is infinite. Choose a safe operand "
     f"before the function: {_POSITIVE}; or write {{0}}(x + eps). For small x, log1p(x) is "
@@ -47,6 +48,10 @@ POWER = (
 ATAN2 = (
     "atan2(y, x) has no slope at (0, 0). Choose a safe pair before the function: "
     "ok = (x != 0) | (y != 0), then where(ok, atan2(where(ok, y, 0.0), where(ok, x, 1.0)), 0.0)."
+)
+LENGTH = (
+    "A norm has no slope at 0, so second derivatives of a length of 0 are not finite. Write the "
+    "squared length as vecdot(x, x) or sum(x * x), not as vector_norm(x)**2; or add eps to x."
 )
 HYPOT = "hypot(x, y) overflows only for huge operands. Scale the operands before."
 PRODUCT = (

@@ -21,10 +21,18 @@ from tinynode.core.array_arguments import constant_beside, raw_of
 from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, any_true, namespace_of, without_hidden_axes
+from tinynode.devices import (
+    Array,
+    Arrays,
+    any_true,
+    namespace_of,
+    sum_array,
+    without_hidden_axes,
+)
 from tinynode.errors import OperandError, describe, short_text
 from tinynode.functions import guards
-from tinynode.functions.arithmetic import abs, multiply, zero_safe_multiply
+from tinynode.functions.arithmetic import BroadcastingNode, abs, multiply, sign, zero_safe_multiply
+from tinynode.functions.attributes import Axes
 from tinynode.functions.checked import checked_float
 from tinynode.functions.comparison import equal, not_equal
 from tinynode.functions.data_types import astype, narrowed, widened
@@ -54,6 +62,7 @@ from tinynode.functions.operands import (
     normalize_axes,
 )
 from tinynode.functions.products import cross, matmul, matrix_transpose, outer, tensordot, vecdot
+from tinynode.functions.scaling import are_usual, scale_of
 from tinynode.functions.searching import tril, where
 from tinynode.functions.shapes import (
     broadcast_to,
@@ -64,6 +73,7 @@ from tinynode.functions.shapes import (
     unbroadcast,
     zeros_beside,
 )
+from tinynode.functions.statistical import ReducingNode
 from tinynode.functions.statistical import max as max_
 from tinynode.functions.statistical import min as min_
 from tinynode.functions.statistical import sum as sum_
@@ -523,7 +533,12 @@ def vector_norm(
     keepdims: bool = False,
     ord: float = 2,
 ) -> Variable:
-    """The p-norm (sum |x_i|^p)^(1/p), over an axis, several, or all; the gradient at 0 is 0.
+    """The p-norm (sum |x_i|^p)^(1/p), over an axis, several, or all.
+
+    Large and small numbers neither overflow nor underflow on the way. At x = 0 a norm has no
+    slope: the gradient there is 0, the smallest of the slopes around, and second derivatives are
+    not finite. For a squared length with all derivatives write ``vecdot(x, x)`` or
+    ``sum(x * x)``, not ``vector_norm(x) ** 2``.
 
     Args:
         x: floating.
@@ -547,62 +562,97 @@ def vector_norm(
         return sum_(astype(not_equal(x, 0), x.dtype), axes, keepdims)
     if ord == 1:
         return sum_(abs(x), axes, keepdims)
-    wide = widened(x)  # the squares of float16 overflow soon
-    if ord == 2:
-        norm = SafeSqrt().apply((sum_(wide * wide, axes, keepdims),))[0]
-    else:
-        norm = _root(sum_(_power_of_abs(wide, ord), axes, keepdims), ord)
-    return narrowed(norm, x)
+    wide = widened(x)
+    return narrowed(VectorNorm(axes, keepdims, float(ord)).apply((wide,))[0], x)
+
+
+class VectorNorm(ReducingNode):
+    """y = (sum |x_i|^p)^(1/p) over axes, p = ord neither 0 nor infinite.
+
+    x: (s), float32 or float64 -> y: (s without the axes, or with length 1 there).
+    With u = x / y:   dL/dx = dL/dy * sign(u) |u|^(p-1), and 0 where y = 0 and p > 0
+    """
+
+    finite_slope = True
+    wide = True
+
+    def __init__(self, axes: Axes, keepdims: bool, ord: float) -> None:
+        super().__init__(axes, keepdims)
+        self.ord = checked_float(self, "ord", ord)
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        self.retain_outputs((0,))
+        if not self.axes:
+            return (namespace_of(x).abs(x),)
+        y = _length(x, self.axes) if self.ord == 2.0 else _norm(x, self.axes, self.ord)
+        return (y if self.keepdims else namespace_of(x).squeeze(y, axis=self.axes),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        gy = self._kept(grad_outputs[0])
+        (x,) = self.get_retained_inputs()
+        y = self._kept(self.get_retained_outputs()[0])
+        u = x / y if self.ord < 0.0 else Direction().apply((x, y))[0]
+        if self.ord != 2.0:
+            u = sign(u) * _power_of_abs(u, self.ord - 1.0)
+        return (gy * u,)
+
+
+def _length(x: Array, axes: tuple[int, ...]) -> Array:
+    """The root of the sum of the squares over axes, which stay with length 1."""
+    xp = namespace_of(x)
+    with numpy.errstate(over="ignore"):
+        squares = sum_array(x * x, axes, keepdims=True)
+    if 0 in x.shape or are_usual(squares):
+        return xp.sqrt(squares)
+    scale = scale_of(x, axes)
+    scaled = x * scale
+    return xp.sqrt(sum_array(scaled * scaled, axes, keepdims=True)) / scale
+
+
+def _norm(x: Array, axes: tuple[int, ...], p: float) -> Array:
+    """The p-norm over axes, which stay with length 1; the numbers are divided by the largest."""
+    xp = namespace_of(x)
+    size = xp.abs(x)
+    if 0 in x.shape:
+        return sum_array(size, axes, keepdims=True)
+    largest = (xp.max if p > 0.0 else xp.min)(size, axis=axes, keepdims=True)
+    usable = xp.isfinite(largest) & (largest > 0.0)
+    largest = xp.where(usable, largest, xp.ones_like(largest))
+    return largest * sum_array((size / largest) ** p, axes, keepdims=True) ** (1.0 / p)
 
 
 def _power_of_abs(x: Variable, p: float) -> Variable:
-    """|x|^p, with gradient 0 where x is 0 and p is positive."""
-    if p < 0:
+    """|x|^p, but 0 at x = 0 for p from -1 to 0: there the norm has no slope."""
+    if not -1.0 < p < 0.0:
         return pow(abs(x), p)
     zero = equal(x, 0)
     return where(zero, 0, pow(abs(where(zero, 1, x)), p))
 
 
-def _root(total: Variable, p: float) -> Variable:
-    """total^(1/p), with gradient 0 where the total is 0."""
-    zero = equal(total, 0)
-    return where(zero, 0, pow(where(zero, 1, total), 1.0 / p))
+class Direction(BroadcastingNode):
+    """u = x / y, and 0 where x = y = 0: vectors of length 1, from vectors and lengths.
 
-
-class SafeSqrt(FunctionNode):
-    """y = sqrt(x), with gradient 0 at x = 0: the length of a vector, from the sum of squares.
-
-    x: (s), not negative -> y: (s).   dL/dx = dL/dy / (2 y), and 0 where y = 0
+    x: (s), y: (t) -> u: (broadcast of s and t).
+    With g = dL/du:   dL/dx = sum_to(g / y, s)   dL/dy = -sum_to(g * u / y, t): not finite at y = 0
     """
 
-    is_elementwise = True
+    guard = guards.LENGTH
+    finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
-        (x,) = inputs
+        x, y = inputs
+        self.retain_inputs((1,))
         self.retain_outputs((0,))
-        return (namespace_of(x).sqrt(x),)
+        return (x / (y + namespace_of(y).astype(y == 0, y.dtype)),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
-        (gy,) = grad_outputs
-        (y,) = self.get_retained_outputs()
-        return (gy * SafeReciprocal().apply((y,))[0] * 0.5,)
-
-
-class SafeReciprocal(FunctionNode):
-    """y = 1 / x, and 0 where x = 0.   x: (s) -> y: (s).   dL/dx = -dL/dy * y^2"""
-
-    is_elementwise = True
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        (x,) = inputs
-        self.retain_outputs((0,))
-        zero = namespace_of(x).astype(x == 0, x.dtype)
-        return ((1.0 - zero) / (x + zero),)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
-        (gy,) = grad_outputs
-        (y,) = self.get_retained_outputs()
-        return (-(gy * y * y),)
+        (g,) = grad_outputs
+        (y,) = self.get_retained_inputs()
+        (u,) = self.get_retained_outputs()
+        gx = g / y
+        return self.unbroadcast(gx, -(gx * u) if 1 in target_input_indexes else None)
 
 
 def matrix_norm(x: Any, *, keepdims: bool = False, ord: float | str = "fro") -> Variable:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any, Never
 
+import numpy
+
 from tinynode.configuration import config, no_backprop_mode
 from tinynode.core.conversion import assign
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Arrays, mean_array, namespace_of
+from tinynode.devices import Array, Arrays, mean_array, namespace_of
 from tinynode.errors import OperandError, StateError, describe, unknown_keywords
 from tinynode.functions.attributes import Axes
 from tinynode.functions.checked import checked_axes, checked_flag, checked_float
@@ -23,6 +25,7 @@ from tinynode.functions.operands import (
     first_variable,
     require_one_dtype,
 )
+from tinynode.functions.scaling import are_usual, scale_of, square_range
 from tinynode.functions.shapes import broadcast_to, reshape
 from tinynode.functions.statistical import mean, sum
 from tinynode.type_check import TypeInfoTuple, expect, is_floating
@@ -61,18 +64,30 @@ class Standardize(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        xp = namespace_of(x)
         self.retain_outputs((0, 2))
+        may_be_small = self.eps > square_range(x).least  # small squares count beside a small eps
+        with numpy.errstate(over="ignore", invalid="ignore"):
+            centred, m, square = self._centred(x)
+        if 0 in x.shape or are_usual(square, may_be_small):
+            r = 1.0 / namespace_of(x).sqrt(square + self.eps)
+            centred *= r
+            return centred, m, r
+        scale = scale_of(x, self.axes, may_be_small)
+        centred, m, square = self._centred(x * scale)
+        r = 1.0 / namespace_of(x).sqrt(square + self.eps * scale * scale)
+        return centred * r, m / scale, r * scale
+
+    def _centred(self, x: Array) -> tuple[Array, Array, Array]:
+        """A new array x - m, m and the mean of (x - m)^2; the axes have length 1 in both means."""
         if self.center:
             m = mean_array(x, self.axes, keepdims=True)
             centred = x - m
         else:
+            xp = namespace_of(x)
             shape = tuple(1 if i in self.axes else n for i, n in enumerate(x.shape))
             m = xp.zeros(shape, dtype=x.dtype, device=x.device)
-            centred = x
-        square = mean_array(centred * centred, self.axes, keepdims=True)
-        r = 1.0 / xp.sqrt(square + self.eps)
-        return centred * r, m, r
+            centred = xp.asarray(x, copy=True)
+        return centred, m, mean_array(centred * centred, self.axes, keepdims=True)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         gy, gm, gr = grad_outputs

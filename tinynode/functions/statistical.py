@@ -6,10 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Never
 
+import numpy
+
 from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import (
+    Array,
     Arrays,
     is_differentiable,
     is_float16,
@@ -23,10 +26,9 @@ from tinynode.errors import InvalidType, OperandError, describe, dtype_name, unk
 from tinynode.functions import guards
 from tinynode.functions.arithmetic import divide
 from tinynode.functions.attributes import Axes
-from tinynode.functions.checked import checked_flag, checked_rising_axes
+from tinynode.functions.checked import checked_flag, checked_float, checked_rising_axes
 from tinynode.functions.comparison import equal
 from tinynode.functions.data_types import astype, narrowed, widened
-from tinynode.functions.exponential import sqrt
 from tinynode.functions.indexing import get_item
 from tinynode.functions.manipulation import concat, flip
 from tinynode.functions.operands import (
@@ -41,6 +43,7 @@ from tinynode.functions.operands import (
     normalize_axis,
     require_elements,
 )
+from tinynode.functions.scaling import are_usual, scale_of
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import (
     AxisNode,
@@ -62,6 +65,7 @@ __all__ = [
     "Mean",
     "Min",
     "Prod",
+    "Std",
     "Sum",
     "cumulative_prod",
     "cumulative_sum",
@@ -365,15 +369,20 @@ def var(
     if unknown:
         raise unknown_keywords("var", unknown)
     x = as_floating("var", "x", x)
-    return narrowed(_variance("var", x, axis, correction, keepdims), x)
+    axes = normalize_axes("var", axis, x.ndim)
+    keepdims = as_flag("var", "keepdims", keepdims)
+    divisor = _divisor("var", x, axes, correction)
+    wide = widened(x)  # the squares of float16 would overflow
+    deviation = wide - mean(wide, axes, keepdims=True)
+    return narrowed(sum(deviation * deviation, axes, keepdims) / divisor, x)
 
 
-def _variance(
-    function: str, x: Variable, axis: Axis, correction: float, keepdims: bool
-) -> Variable:
-    """The variance; in float32 for float16, where the squares would overflow."""
-    axes = normalize_axes(function, axis, x.ndim)
-    keepdims = as_flag(function, "keepdims", keepdims)
+def _divisor(function: str, x: Variable, axes: tuple[int, ...], correction: float) -> float:
+    """n - correction, for n elements of x that make one of y.
+
+    Raises:
+        ValueError: the divisor would not be positive.
+    """
     as_number(function, "correction", correction)
     n = math.prod(x.shape[i] for i in axes)
     if n == 0 or n <= correction:
@@ -381,9 +390,49 @@ def _variance(
             f"{function}: {n} elements of x (shape {x.shape}) make one of y, but correction is "
             f"{correction}: give more elements or a smaller correction."
         )
-    wide = widened(x)
-    deviation = wide - mean(wide, axes, keepdims=True)
-    return sum(deviation * deviation, axes, keepdims) / float(n - correction)
+    return float(n - correction)
+
+
+class Std(ReducingNode):
+    """y = sqrt(sum((x - mean x)^2) / k) over axes: the standard deviation, with a divisor k.
+
+    x: (s), float32 or float64 -> y: (s without the axes, or with length 1 there).
+    dL/dx = dL/dy * (x - mean x) / (k y): NaN where all elements are equal, since there is no slope
+    """
+
+    guard = guards.STD
+    finite_slope = True
+    wide = True
+
+    def __init__(self, axes: Axes, keepdims: bool, divisor: float) -> None:
+        super().__init__(axes, keepdims)
+        self.divisor = checked_float(self, "divisor", divisor)
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        xp = namespace_of(x)
+        self.retain_inputs((0,))
+        self.retain_outputs((0,))
+        if not self.axes:
+            return (x - x,)
+        with numpy.errstate(over="ignore", invalid="ignore"):
+            squares = self._squares(x)
+        y = xp.sqrt(squares / self.divisor)
+        if 0 not in x.shape and not are_usual(squares):
+            scale = scale_of(x, self.axes)
+            y = xp.sqrt(self._squares(x * scale) / self.divisor) / scale
+        return (y if self.keepdims else xp.squeeze(y, axis=self.axes),)
+
+    def _squares(self, x: Array) -> Array:
+        """The sums of the squared deviations; the axes stay with length 1."""
+        deviation = x - namespace_of(x).mean(x, axis=self.axes, keepdims=True)
+        return sum_array(deviation * deviation, self.axes, keepdims=True)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (x,) = self.get_retained_inputs()
+        y = self._kept(self.get_retained_outputs()[0])
+        share = self._kept(grad_outputs[0]) * (1.0 / self.divisor)
+        return ((x - mean(x, self.axes, keepdims=True)) / y * share,)
 
 
 def std(
@@ -400,7 +449,10 @@ def std(
     if unknown:
         raise unknown_keywords("std", unknown)
     x = as_floating("std", "x", x)
-    return narrowed(sqrt(_variance("std", x, axis, correction, keepdims)), x)
+    axes = normalize_axes("std", axis, x.ndim)
+    keepdims = as_flag("std", "keepdims", keepdims)
+    divisor = _divisor("std", x, axes, correction)
+    return narrowed(Std(axes, keepdims, divisor).apply((widened(x),))[0], x)
 
 
 class Softmax(AxisNode):

@@ -96,7 +96,7 @@ class WeightNorm(_WeightWrapper):
 
     def _length(self, v: Variable) -> Variable:
         axes = tuple(i for i in range(v.ndim) if i != self.axis)
-        return functions.sqrt(functions.sum(v * v, axis=axes, keepdims=True))
+        return functions.linalg.vector_norm(v, axis=axes, keepdims=True)
 
     def computed_weight(self) -> Variable:
         """g v / |v|."""
@@ -162,7 +162,7 @@ class SpectralNorm(_WeightWrapper):
         return u, v
 
     def _unit(self, x: Variable) -> Variable:
-        return x / functions.maximum(functions.sqrt(functions.sum(x * x)), self.eps)
+        return x / functions.maximum(functions.linalg.vector_norm(x), self.eps)
 
     def computed_weight(self) -> Variable:
         """w / sigma; in training after a step of the power iteration."""

@@ -199,6 +199,7 @@ _BINARY = {
     functions.Multiply: "x * y",
     functions.ZeroSafeMultiply: "x * (isfinite(y) || x != 0 ? y : 0.0)",
     functions.Divide: "x / y",
+    functions.Direction: "x / (y + (y == 0 ? 1.0 : 0.0))",
     functions.Maximum: "x >= y || x != x ? x : y",
     functions.Minimum: "x <= y || x != x ? x : y",
     functions.CopySign: "copysign(x, y)",
