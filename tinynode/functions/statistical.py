@@ -425,7 +425,7 @@ class Std(ReducingNode):
 
     def _squares(self, x: Array) -> Array:
         """The sums of the squared deviations; the axes stay with length 1."""
-        deviation = x - namespace_of(x).mean(x, axis=self.axes, keepdims=True)
+        deviation = x - mean_array(x, self.axes, keepdims=True)
         return sum_array(deviation * deviation, self.axes, keepdims=True)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
