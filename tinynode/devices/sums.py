@@ -35,9 +35,14 @@ SHORT = 32
 """The length of a row from which a loop of NumPy over the row is no waste."""
 
 
+def is_numpys(x: object) -> bool:
+    """True for arrays and scalars of NumPy; False for the arrays of libraries built on NumPy's."""
+    return type(x) in (numpy.ndarray, numpy.memmap) or isinstance(x, numpy.generic)
+
+
 def sum_array(x: Array, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Array:
     """The sum over an axis, several, or all, in a dtype; float16 is added up in float32."""
-    if isinstance(x, numpy.ndarray | numpy.generic):
+    if is_numpys(x):
         is_half = x.dtype.char == "e" and dtype in (None, x.dtype)
         total = add_up(x, axis, keepdims, dtype=numpy.float32 if is_half else dtype)
         return numpy.asarray(total, dtype=x.dtype) if is_half else total
@@ -49,7 +54,7 @@ def sum_array(x: Array, axis: Any = None, keepdims: bool = False, dtype: Any = N
 
 def mean_array(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
     """The mean over an axis, several, or all, of a floating array."""
-    if not isinstance(x, numpy.ndarray | numpy.generic) or not x.size:
+    if not is_numpys(x) or not x.size:
         return namespace_of(x).mean(x, axis=axis, keepdims=keepdims)
     wide = numpy.float32 if x.dtype.char == "e" else None
     total = add_up(x, axis, keepdims, dtype=wide)
@@ -145,7 +150,7 @@ def running_sum_array(x: Array, axis: int, longest: int = LONGEST_RUNNING) -> Ar
     To the running sums of a block, the sum of the blocks before is added.
     """
     n, before, after = x.shape[axis], x.shape[:axis], x.shape[axis + 1 :]
-    if not isinstance(x, numpy.ndarray) or x.dtype.kind not in "fc" or n <= longest:
+    if not is_numpys(x) or x.dtype.kind not in "fc" or n <= longest:
         return namespace_of(x).cumulative_sum(x, axis=axis)
     count = n // LONGEST
     used = count * LONGEST
@@ -178,7 +183,7 @@ def _add_to_rows(y: Any, rows: Any, axis: int) -> None:
 def vecdot_array(x: Array, y: Array, axis: int) -> Array:
     """The sum of conj(x) * y over an axis, counted from the last."""
     xp, n = namespace_of(x), x.shape[axis]
-    if not isinstance(x, numpy.ndarray) or n <= LONGEST or x.dtype.kind not in "fc":
+    if not is_numpys(x) or n <= LONGEST or x.dtype.kind not in "fc":
         return xp.vecdot(x, y, axis=axis)
     are_neighbours = all(z.strides[axis] == z.itemsize for z in (x, y))
     if are_neighbours and n <= PRODUCTS:
@@ -197,7 +202,7 @@ def einsum_array(subscripts: Sequence[str], output: str, arrays: Arrays) -> Arra
     products stay as they are.
     """
     xp, texts, operands = namespace_of(arrays[0]), list(subscripts), list(arrays)
-    if isinstance(arrays[0], numpy.ndarray) and _are_many(texts, output, operands):
+    if is_numpys(arrays[0]) and _are_many(texts, output, operands):
         texts, operands = _without_own_labels(texts, output, operands)
         if len(texts) == 2 and texts[0] == texts[1] and texts[0].startswith(output):
             x, y = (z.reshape(*z.shape[: len(output)], -1) for z in operands)
