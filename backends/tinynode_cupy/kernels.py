@@ -95,7 +95,7 @@ CROSS_ENTROPY_GRAD_SOURCE = ElementwiseSource(
     "tinynode_cross_entropy_grad",
     "T log_p, S label, S column, T scale, int64 ignored",
     "T gx",
-    "gx = label == ignored ? T(0) : (exp(log_p) - (label == column ? T(1) : T(0))) * scale;",
+    "gx = label == ignored ? T(0) : (label == column ? expm1(log_p) : exp(log_p)) * scale;",
 )
 RECIPROCAL_DEVIATION_SOURCE = ReductionSource(
     "tinynode_reciprocal_deviation",

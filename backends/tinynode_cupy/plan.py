@@ -26,7 +26,7 @@ from tinynode.devices import Arrays, Device
 from tinynode.errors import snake_case
 from tinynode.functions.arithmetic import ZeroSafeMultiply
 from tinynode.functions.comparison import ExtremeGrad
-from tinynode.functions.exponential import Sigmoid
+from tinynode.functions.logistic import Sigmoid
 from tinynode.functions.trigonometric import TanhGrad
 from tinynode.net.operator import ArraySpec, ArraySpecs, Operator
 from tinynode.net.passes import TimesNumber, node_class_of
@@ -49,7 +49,7 @@ EXPRESSIONS: dict[type, str] = {
     functions.Log: "log({0})",
     functions.Sqrt: "sqrt({0})",
     functions.Tanh: "tanh({0})",
-    TanhGrad: "{1} * (T(1) - {0} * {0})",
+    TanhGrad: "{1} * (T(1) / cosh({0}) * (T(1) / cosh({0})))",
     functions.Sin: "sin({0})",
     functions.Cos: "cos({0})",
     functions.Square: "{0} * {0}",

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy
 
 from tinynode import functions
-from tinynode.functions import activation, loss
+from tinynode.functions import activation, gaussian, loss
 from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import TimesNumber, node_class_of
@@ -26,11 +26,14 @@ from tinynode_fast.draft import Draft
 from tinynode_fast.native.formulas import (
     FORMULAS,
     Reduction,
+    clipped,
     exact_axes,
     formula,
+    gauss,
     integer,
     is_int64,
     kept_shape,
+    normal,
     number,
 )
 from tinynode_fast.norms import mean, standardize, standardize_grad, std, vector_norm
@@ -48,6 +51,23 @@ def _leaky_relu(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     if 0.0 < node.slope <= 1.0:
         text = formula("x > 0 ? x : x * {k}", k=number(node.slope))
         to.computed(text, writes[0], x=reads[0])
+
+
+def _gauss(to: Draft, node: Any, reads: Names, writes: Names) -> None:
+    c = number(node.c)
+    text = f"{clipped('k', gaussian.GAUSS_ENDS)}; {gauss(c, 'k')}; b"
+    to.computed(formula(text), writes[0], x=reads[0])
+
+
+def _gelu(to: Draft, node: Any, reads: Names, writes: Names) -> None:
+    text = normal(to.forms[reads[0]][1] == numpy.float32)
+    to.computed(f"{text}; n == 0 ? -0.0 : n * x", writes[0], x=reads[0])
+
+
+def _gelu_grad(to: Draft, node: Any, reads: Names, writes: Names) -> None:
+    text = normal(to.forms[reads[0]][1] == numpy.float32)
+    text += f"; (k * b * {1.0 / gaussian.ROOT_2PI!r} + n) * y"
+    to.computed(text, writes[0], x=reads[0], y=reads[1])
 
 
 def _elu(to: Draft, node: Any, reads: Names, writes: Names) -> None:
@@ -191,19 +211,23 @@ def _places(length: int, indices: Any, out: Any) -> None:
 
 def _softmax(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     """e = e^(x - max), y = e / sum of e; 0 where every x is -inf."""
-    _, e, total = _exponentials(to, reads[0], node.axis)
+    _, e = _exponentials(to, reads[0], node.axis)
+    total = to.reduced("sum", (node.axis,), e)
     to.computed("e / (s == 0 ? 1.0 : s)", writes[0], e=e, s=total)
 
 
 def _log_softmax(to: Draft, node: Any, reads: Names, writes: Names) -> None:
-    """y = x - max - log of the sum of e^(x - max)."""
-    m, _, total = _exponentials(to, reads[0], node.axis)
-    log = to.computed("log(s)", s=total)
+    """y = x - max - log of the sum of e^(x - max); the largest x count apart, for log1p."""
+    m, e = _exponentials(to, reads[0], node.axis)
+    others = to.computed("x == m ? 0.0 : e", x=reads[0], m=m, e=e)
+    largest = to.computed("x == m ? 1.0 : 0.0", x=reads[0], m=m)
+    sums = [to.reduced("sum", (node.axis,), part) for part in (others, largest)]
+    log = to.computed("log1p(r + (n - 1.0))", r=sums[0], n=sums[1])
     to.computed("y = x - m - l; y > 0 ? 0.0 : y", writes[0], x=reads[0], m=m, l=log)
 
 
-def _exponentials(to: Draft, x: str, axis: int) -> tuple[str, str, str]:
-    """m = max, e = e^(x - m) and the sum of e, along an axis.
+def _exponentials(to: Draft, x: str, axis: int) -> tuple[str, str]:
+    """m = max and e = e^(x - m), along an axis.
 
     Below the normal numbers e is 0. So x is kept above: there ``exp`` takes many times as long.
     """
@@ -213,7 +237,7 @@ def _exponentials(to: Draft, x: str, axis: int) -> tuple[str, str, str]:
     text = "h = (x < t ? t : x) - m; exp(h) * (x - m < {low} ? 0.0 : 1.0)"
     t = to.computed(formula("m + {low}", **low), m=m)
     e = to.computed(formula(text, **low), x=x, m=m, t=t)
-    return m, e, to.reduced("sum", axes, e)
+    return m, e
 
 
 def _column(to: Draft, node: Any, x: str, labels: str) -> str | None:
@@ -281,8 +305,10 @@ def _cross_entropy_grad(to: Draft, node: Any, reads: Names, writes: Names) -> No
     g = _per_label(to, node, g, column)
     classes = _classes(to, column, to.shape(log_p)[1])
     ignored = {"label": integer(node.ignore_label)}
-    text = "e = exp(l); y == {label} ? 0.0 : (e - (c == y ? 1.0 : 0.0)) * s"
-    to.computed(formula(text, **ignored), writes[0], l=log_p, y=column, s=g, c=classes)
+    log_label = to.computed("c == y ? l : 0.0", l=log_p, y=column, c=classes)
+    error = to.computed("expm1(l)", l=to.reduced("sum", (1,), log_label))
+    text = "e = exp(l); y == {label} ? 0.0 : (c == y ? d : e) * s"
+    to.computed(formula(text, **ignored), writes[0], l=log_p, y=column, s=g, c=classes, d=error)
 
 
 # --- images --------------------------------------------------------------------------------------
@@ -392,6 +418,9 @@ RULES: dict[type, Rule] = {
     TimesNumber: _times,
     functions.LeakyReLU: _leaky_relu,
     functions.ELU: _elu,
+    functions.Gauss: _gauss,
+    functions.GELU: _gelu,
+    functions.GELUGrad: _gelu_grad,
     functions.AddAll: _add_all,
     functions.AddAt: _add_at,
     functions.Linear: _linear,

@@ -24,7 +24,7 @@ from tinynode.devices import Device
 from tinynode.errors import TraceError
 from tinynode.functions.arithmetic import ZeroSafeMultiply
 from tinynode.functions.comparison import ExtremeGrad
-from tinynode.functions.exponential import Sigmoid
+from tinynode.functions.logistic import Sigmoid
 from tinynode.functions.trigonometric import TanhGrad
 from tinynode.net.operator import Operator
 from tinynode.net.passes import TimesNumber

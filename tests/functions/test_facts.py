@@ -61,7 +61,7 @@ def applications() -> dict[type, list[Any]]:
         infinite = np.full(3, np.inf)
         fn.masking.KeepZeros().apply((np.ones(3), np.zeros(3), infinite))
         fn.isfinite(infinite)
-        fn.exponential.SameInfinity().apply((infinite, infinite))
+        fn.logistic.SameInfinity().apply((infinite, infinite))
         fn.loss.MeanOfCountedGrad(1, (2,)).apply((np.asarray(1.0), np.arange(70_000)))
         many = np.ones((3000, 2))
         fn.einsum("ij,ik->jk", many, many)  # in float16 the sums end at 2,048

@@ -16,7 +16,7 @@ from tinynode import functions as fn
 from tinynode.errors import InvalidType, OperandError
 from tinynode.functions import convolution, exponential
 from tinynode.functions.convolution import COLUMNS_IN_CACHE
-from tinynode.functions.exponential import sigmoid_array
+from tinynode.functions.logistic import sigmoid_array
 from tinynode.functions.normalization import batch_norm_with_statistics
 
 INF, NAN = math.inf, math.nan

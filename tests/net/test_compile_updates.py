@@ -346,34 +346,34 @@ def traced(make: Any) -> tuple[Training, net.Trace]:
 
 LINES = {
     "sgd": """
-    t14 = sgd_update(w, t13, lr)
-    t15 = sgd_update(b, t12, lr)
-    w <- t14
-    b <- t15
-    w.grad <- t13
-    b.grad <- t12""",
-    "momentum": """
-    t14, t15 = momentum_update(w, t13, w.v, lr, momentum)
-    t16, t17 = momentum_update(b, t12, b.v, lr, momentum)
-    w <- t14
-    w.v <- t15
+    t15 = sgd_update(w, t14, lr)
+    t16 = sgd_update(b, t13, lr)
+    w <- t15
     b <- t16
-    b.v <- t17
-    w.grad <- t13
-    b.grad <- t12""",
-    "adam": """
-    t14, t15, t16 = adam_update(w, t13, w.m, w.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
-weight_decay=0.0)
-    t17, t18, t19 = adam_update(b, t12, b.m, b.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
-weight_decay=0.0)
-    w <- t14
-    w.m <- t15
+    w.grad <- t14
+    b.grad <- t13""",
+    "momentum": """
+    t15, t16 = momentum_update(w, t14, w.v, lr, momentum)
+    t17, t18 = momentum_update(b, t13, b.v, lr, momentum)
+    w <- t15
     w.v <- t16
     b <- t17
-    b.m <- t18
-    b.v <- t19
-    w.grad <- t13
-    b.grad <- t12""",
+    b.v <- t18
+    w.grad <- t14
+    b.grad <- t13""",
+    "adam": """
+    t15, t16, t17 = adam_update(w, t14, w.m, w.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
+weight_decay=0.0)
+    t18, t19, t20 = adam_update(b, t13, b.m, b.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
+weight_decay=0.0)
+    w <- t15
+    w.m <- t16
+    w.v <- t17
+    b <- t18
+    b.m <- t19
+    b.v <- t20
+    w.grad <- t14
+    b.grad <- t13""",
 }
 
 

@@ -479,10 +479,10 @@ def test_the_backward_net_of_a_layer() -> None:
             y = sum(a1, axes=(0, 1), keepdims=False)
     """)
     assert str(backward(net, run(net, x=X, w=W))) == text("""
-        f_grad(y@GRAD, a1, w, x):
+        f_grad(y@GRAD, h1, w, x):
             a1@GRAD = broadcast_to(y@GRAD, shape=(2, 2))
-            layer1_grad(a1, a1@GRAD, w, x):
-                h1@GRAD = tanh_grad(a1, a1@GRAD)
+            layer1_grad(h1, a1@GRAD, w, x):
+                h1@GRAD = tanh_grad(h1, a1@GRAD)
                 matmul_grad(h1@GRAD, w, x):
                     x@GRAD = matmul_of_transposed(h1@GRAD, w, transpose_x=False, transpose_y=True)
                     w@GRAD = matmul_of_transposed(x, h1@GRAD, transpose_x=True, transpose_y=False)

@@ -34,8 +34,14 @@ from op_cases.rows import (
 from tinynode import functions as fn
 from tinynode.functions.activation import ELUGrad, HardSiLUGrad, SiLUGrad
 from tinynode.functions.convolution import Conv2dGradW, Conv2dGradX
-from tinynode.functions.cross_entropies import PutLabels, SigmoidCrossEntropy, TakeLabels
+from tinynode.functions.cross_entropies import (
+    PutLabels,
+    SigmoidCrossEntropy,
+    SigmoidError,
+    TakeLabels,
+)
 from tinynode.functions.image_windows import Windows
+from tinynode.functions.logistic import SigmoidGrad
 from tinynode.functions.loss import (
     Hinge,
     HingeGrad,
@@ -47,7 +53,7 @@ from tinynode.functions.loss import (
 from tinynode.functions.normalization import batch_norm_with_statistics
 from tinynode.functions.pooling import SumBlocks2d
 from tinynode.functions.recurrent import StepMask
-from tinynode.functions.trigonometric import TanhGrad
+from tinynode.functions.trigonometric import CircleRoot, Cosine, HyperbolaRoot, TanhGrad
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -183,7 +189,17 @@ row("ELUGrad", "node", node(ELUGrad, 0.5, 2.0),
     lambda x, g: g * np.where(x > 0, 2, np.exp(x)).astype(x.dtype), nz(3, 4), x(3, 4))  # fmt: skip
 row("SiLUGrad", "node", node(SiLUGrad),
     lambda x, g: g * np_sigmoid(x) * (1 + x * np_sigmoid(-x)), x(3, 4), x(3, 4))  # fmt: skip
-row("TanhGrad", "node", node(TanhGrad), lambda y, g: g * (1 - y * y), x(3, 4), x(3, 4))
+row("TanhGrad", "node", node(TanhGrad), lambda x, g: g / np.cosh(x) ** 2, x(3, 4), x(3, 4))
+row("SigmoidGrad", "node", node(SigmoidGrad),
+    lambda x, g: g * np_sigmoid(x) * np_sigmoid(-x), x(3, 4), x(3, 4))  # fmt: skip
+row("SigmoidError", "node", node(SigmoidError), lambda x, t: np_sigmoid(x) - t, x(3, 4), x(3, 4))
+row("Gauss", "node", node(fn.Gauss, 0.5), lambda x: np.exp(x * x * -0.5), x(3, 4))
+row("CircleRoot", "node", node(CircleRoot), lambda x: np.sqrt(1 - x * x),
+    Input((3, 4), lambda rng, s: rng.uniform(-0.8, 0.8, s)))  # fmt: skip
+row("HyperbolaRoot", "node", node(HyperbolaRoot), lambda x: np.sqrt(x * x - 1),
+    Input((3, 4), lambda rng, s: rng.uniform(1.5, 4, s)))  # fmt: skip
+row("Cosine", "node", node(Cosine), lambda x, y: x / np.hypot(x, y), nz(3, 4), nz(4))
+row("zero_safe_divide", "broadcast", fn.zero_safe_divide, np.divide, x(3, 4), nz(4))
 
 
 def np_tanh_gelu_grad(x: Any, g: Any) -> Any:
@@ -207,8 +223,10 @@ row("ELUGrad", constant, node(ELUGrad, 0.5, 2.0),
 row("SiLUGrad", constant, node(SiLUGrad),
     lambda x, g: g * np_sigmoid(x) * (1 + x * np_sigmoid(-x)),
     x(3, 4), x(3, 4, grad=False))  # fmt: skip
-row("TanhGrad", constant, node(TanhGrad), lambda y, g: g * (1 - y * y),
+row("TanhGrad", constant, node(TanhGrad), lambda x, g: g / np.cosh(x) ** 2,
     x(3, 4), x(3, 4, grad=False))  # fmt: skip
+row("SigmoidGrad", constant, node(SigmoidGrad),
+    lambda x, g: g * np_sigmoid(x) * np_sigmoid(-x), x(3, 4), x(3, 4, grad=False))  # fmt: skip
 
 
 def np_hard_silu_grad(x: Any, g: Any) -> Any:

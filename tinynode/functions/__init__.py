@@ -25,8 +25,10 @@ from tinynode.functions import (
     draws,
     exponential,
     fft,
+    gaussian,
     indexing,
     linalg,
+    logistic,
     loss,
     manipulation,
     masking,
@@ -56,6 +58,7 @@ from tinynode.functions.data_types import *
 from tinynode.functions.decompositions import *
 from tinynode.functions.draws import *
 from tinynode.functions.exponential import *
+from tinynode.functions.gaussian import *
 from tinynode.functions.indexing import *
 from tinynode.functions.linalg import (
     Cholesky,
@@ -68,6 +71,7 @@ from tinynode.functions.linalg import (
     Solve,
     VectorNorm,
 )
+from tinynode.functions.logistic import *
 from tinynode.functions.loss import *
 from tinynode.functions.manipulation import *
 from tinynode.functions.masking import *
@@ -112,7 +116,9 @@ __all__ += data_types.__all__
 __all__ += decompositions.__all__
 __all__ += draws.__all__
 __all__ += exponential.__all__
+__all__ += gaussian.__all__
 __all__ += indexing.__all__
+__all__ += logistic.__all__
 __all__ += loss.__all__
 __all__ += manipulation.__all__
 __all__ += masking.__all__

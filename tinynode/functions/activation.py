@@ -13,14 +13,16 @@ from tinynode.errors import unknown_keywords
 from tinynode.functions.arithmetic import abs, masked, multiply
 from tinynode.functions.checked import checked_float
 from tinynode.functions.comparison import clip, greater, less
-from tinynode.functions.exponential import (
-    Exp,
-    erf_array,
-    exp,
-    in_blocks,
-    sigmoid,
-    sigmoid_array,
+from tinynode.functions.exponential import Exp, Expm1, exp, in_blocks
+from tinynode.functions.gaussian import (
+    GAUSS_ENDS,
+    ROOT_2PI,
+    Gauss,
+    gauss_array,
+    normal_array,
+    normal_tail,
 )
+from tinynode.functions.logistic import sigmoid, sigmoid_gradient, sigmoid_of, sigmoid_of_negative
 from tinynode.functions.manipulation import split
 from tinynode.functions.operands import (
     as_floating,
@@ -134,13 +136,21 @@ def log_softmax_array(x: Any, axis: int) -> Any:
     """log_softmax of an array: the largest x is subtracted, against overflow."""
     xp = namespace_of(x)
     shifted = x - xp.max(x, axis=axis, keepdims=True)
-    shifted -= xp.log(sum_array(xp.exp(shifted), axis, keepdims=True))
+    rest = xp.exp(shifted)
+    largest = xp.astype(shifted == 0, x.dtype)
+    rest -= largest  # e^0 = 1 would hide a small rest
+    count = sum_array(largest, axis, keepdims=True)
+    shifted -= xp.log1p(sum_array(rest, axis, keepdims=True) + (count - 1.0))
     return shifted
 
 
 def log_softmax_gradient(y: Variable, gy: Variable, axis: int) -> Variable:
-    """dL/dx of y = log_softmax(x), from y and dL/dy."""
-    return gy - Exp().apply((y,))[0] * Sum((axis,), keepdims=True).apply((gy,))[0]
+    """dL/dx of y = log_softmax(x), from y and dL/dy: g - e^y * (sum of g).
+
+    The terms with g itself have the factor 1 - e^y, which cancels near y = 0.
+    """
+    others = Sum((axis,), keepdims=True).apply((gy,))[0] - gy
+    return -(Expm1().apply((y,))[0] * gy) - Exp().apply((y,))[0] * others
 
 
 def log_softmax(x: Any, axis: int = -1, **unknown: Never) -> Variable:
@@ -173,6 +183,7 @@ class LogSigmoid(FunctionNode):
     """y = -ln(1 + e^-x).   x: (s) -> y: (s).   dL/dx = dL/dy * sigmoid(-x)"""
 
     is_elementwise = True
+    wide = True
     finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -212,9 +223,10 @@ def softplus(x: Any, beta: float = 1.0) -> Variable:
 
 
 class SiLU(FunctionNode):
-    """y = x s, with s = sigmoid(x).   x: (s) -> y: (s).   dL/dx = dL/dy * s (1 + x (1 - s))"""
+    """y = x s, with s = sigmoid(x).   x: (s) -> y: (s).   dL/dx = dL/dy * s (1 + x sigmoid(-x))"""
 
     is_elementwise = True
+    wide = True
     finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -228,14 +240,15 @@ class SiLU(FunctionNode):
 
 
 class SiLUGrad(FunctionNode):
-    """gx = gy s (1 + x (1 - s)), with s = sigmoid(x): the gradient of ``SiLU``.
+    """gx = gy s (1 + x t), with s = sigmoid(x), t = sigmoid(-x): the gradient of ``SiLU``.
 
     x: (s), gy: (s) -> gx: (s).   With h = dL/dgx:   dL/dgy = the same function of h
-    dL/dx = h gy s (1 - s) (2 + x (1 - 2 s))
+    dL/dx = h gy s t (2 - x tanh(x / 2))
     """
 
     input_counts = (2,)
     is_elementwise = True
+    wide = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         self.retain_inputs((0, 1))
@@ -246,23 +259,42 @@ class SiLUGrad(FunctionNode):
         x, gy = self.get_retained_inputs()
         gx = None
         if 0 in target_input_indexes:
-            s = sigmoid(x)
-            gx = h * gy * s * (1.0 - s) * (2.0 + x * (1.0 - 2.0 * s))
+            held = clip(x, -_SIGMOID_ENDS, _SIGMOID_ENDS)
+            gx = sigmoid_gradient(held, h * gy) * (2.0 - held * tanh(held * 0.5))
         return gx, SiLUGrad().apply((x, h))[0] if 1 in target_input_indexes else None
 
 
+_SIGMOID_ENDS = 1000.0
+"""e^-x is 0 from there on, in float64. Beyond it x may be infinite, and 0 * inf is NaN."""
+
+
 def _silu(x: Array) -> Array:
-    y = sigmoid_array(x)
-    y *= x
-    return y
+    xp = namespace_of(x)
+    size = xp.clip(xp.abs(x), max=_SIGMOID_ENDS)
+    size *= sigmoid_of_negative(xp, size)
+    return _rectified(xp, x) - size
+
+
+def _rectified(xp: Any, x: Array) -> Array:
+    """max(x, 0), with -0 for 0: x P(x) is max(x, 0) - |x| P(-|x|), so -0 at -inf, if P(-inf) = 0.
+
+    The result is negative below 0, also where it underflows.
+    """
+    return xp.maximum(x, xp.asarray(-0.0, dtype=x.dtype, device=x.device))
 
 
 def _silu_gradient(x: Array, gy: Array) -> Array:
-    s = sigmoid_array(x)
-    slopes = 1.0 - s
+    xp = namespace_of(x)
+    x = xp.clip(x, min=-_SIGMOID_ENDS, max=_SIGMOID_ENDS)
+    small = xp.exp(-xp.abs(x))
+    whole = small + 1.0
+    positive = xp.astype(x > 0, x.dtype)
+    slopes = xp.maximum(small, 1.0 - positive)
+    slopes /= whole  # sigmoid(-x)
     slopes *= x
     slopes += 1.0
-    slopes *= s
+    slopes *= xp.maximum(small, positive)
+    slopes /= whole
     slopes *= gy
     return slopes
 
@@ -435,6 +467,7 @@ class GELU(FunctionNode):
     """
 
     is_elementwise = True
+    wide = True
     finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -449,22 +482,22 @@ class GELU(FunctionNode):
 
 
 def _gelu(x: Array) -> Array:
-    return x * _normal_distribution(namespace_of(x), x)
-
-
-def _normal_distribution(xp: Any, x: Array) -> Array:
-    """P(x) = (1 + erf(x / sqrt 2)) / 2 of an array."""
-    return (erf_array(xp, x * math.sqrt(0.5)) + 1.0) * 0.5
-
-
-_DENSITY_ENDS = 40.0  # e^(-x^2/2) is 0 from there on in float64: beyond it x^2 may overflow
+    xp = namespace_of(x)
+    size = xp.clip(xp.abs(x), max=GAUSS_ENDS)
+    size *= normal_tail(xp, size, gauss_array(xp, 0.5, size))
+    return _rectified(xp, x) - size
 
 
 def _gelu_gradient(x: Array, gy: Array) -> Array:
     xp = namespace_of(x)
-    x = xp.clip(x, min=-_DENSITY_ENDS, max=_DENSITY_ENDS)
-    density = xp.exp(x * x * -0.5) * (1.0 / math.sqrt(2.0 * math.pi))
-    return gy * (_normal_distribution(xp, x) + x * density)
+    x = xp.clip(x, min=-GAUSS_ENDS, max=GAUSS_ENDS)
+    bell = gauss_array(xp, 0.5, x)
+    slopes = normal_array(xp, x, bell)
+    bell *= x
+    bell *= 1.0 / ROOT_2PI
+    slopes += bell
+    slopes *= gy
+    return slopes
 
 
 class GELUGrad(FunctionNode):
@@ -476,6 +509,7 @@ class GELUGrad(FunctionNode):
 
     input_counts = (2,)
     is_elementwise = True
+    wide = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, gy = inputs
@@ -487,19 +521,21 @@ class GELUGrad(FunctionNode):
         x, gy = self.get_retained_inputs()
         gx = None
         if 0 in target_input_indexes:
-            square = clip(x, -_DENSITY_ENDS, _DENSITY_ENDS) ** 2
-            density = exp(square * -0.5) * (1.0 / math.sqrt(2.0 * math.pi))
-            gx = h * gy * density * (2.0 - square)
+            held = clip(x, -GAUSS_ENDS, GAUSS_ENDS)
+            density = Gauss(0.5).apply((held,))[0] * (1.0 / ROOT_2PI)
+            gx = h * gy * density * (2.0 - held * held)
         return gx, GELUGrad().apply((x, h))[0] if 1 in target_input_indexes else None
 
 
 class TanhGELU(FunctionNode):
-    """y = x * (1 + t) / 2, with t = tanh(c (x + a x^3)), c = sqrt(2 / pi), a = 0.044715.
+    """y = x s, with s = sigmoid(v) = (1 + tanh(v / 2)) / 2, v = 2 c (x + a x^3).
 
-    x: (s) -> y: (s).   dL/dx = dL/dy * (1 + t + x (1 - t^2) c (1 + 3 a x^2)) / 2
+    c = sqrt(2 / pi), a = 0.044715; x: (s) -> y: (s).
+    dL/dx = dL/dy * s * (1 + x sigmoid(-v) w), with w = dv / dx = 2 c (1 + 3 a x^2)
     """
 
     is_elementwise = True
+    wide = True
     finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -516,27 +552,24 @@ class TanhGELU(FunctionNode):
 _GELU_CUBIC = 0.044715
 
 
-_GELU_SCALE = math.sqrt(2.0 / math.pi)
+_GELU_SCALE = 2.0 * math.sqrt(2.0 / math.pi)
 
 
-_TANH_ENDS = 10.0  # t is 1 or -1 from there on, in float64: beyond it x^3 may overflow
+_TANH_ENDS = 25.0  # s is 1 or 0 from there on, in float64: beyond it x^3 may overflow
 
 
 def _tanh_gelu(x: Array) -> Array:
     xp = namespace_of(x)
-    held = xp.clip(x, min=-_TANH_ENDS, max=_TANH_ENDS)
-    half = xp.tanh(_tanh_gelu_inner(held * held, held))
-    half += 1.0
-    half *= 0.5
-    return x * half
+    size = xp.clip(xp.abs(x), max=_TANH_ENDS)
+    size *= sigmoid_of_negative(xp, _tanh_gelu_inner(size * size, size))
+    return _rectified(xp, x) - size
 
 
 def _tanh_gelu_inner(square: Array, x: Array) -> Array:
-    """c (x + a x^3), from x^2 and x."""
-    inner = square * _GELU_CUBIC
-    inner += 1.0
+    """v = 2 c (x + a x^3), from x^2 and x."""
+    inner = square * (_GELU_CUBIC * _GELU_SCALE)
+    inner += _GELU_SCALE
     inner *= x
-    inner *= _GELU_SCALE
     return inner
 
 
@@ -544,28 +577,30 @@ def _tanh_gelu_gradient(x: Array, gy: Array) -> Array:
     xp = namespace_of(x)
     x = xp.clip(x, min=-_TANH_ENDS, max=_TANH_ENDS)
     square = x * x
-    t = xp.tanh(_tanh_gelu_inner(square, x))
-    u = square
-    u *= 3.0 * _GELU_CUBIC
-    u += 1.0
-    u *= _GELU_SCALE
-    slope = 1.0 - t * t
+    v = _tanh_gelu_inner(square, x)
+    w = square
+    w *= 3.0 * _GELU_CUBIC * _GELU_SCALE
+    w += _GELU_SCALE
+    slope = sigmoid_of(xp, -v)
     slope *= x
-    slope *= u
-    slope += t + 1.0
-    slope *= 0.5
-    return gy * slope
+    slope *= w
+    slope += 1.0
+    slope *= sigmoid_of(xp, v)
+    slope *= gy
+    return slope
 
 
 class TanhGELUGrad(FunctionNode):
-    """gx = gy * d(x), the gradient of ``TanhGELU``: d = (1 + t + x (1 - t^2) u) / 2.
+    """gx = gy * s * (1 + x t w), the gradient of ``TanhGELU``: t = sigmoid(-v).
 
-    x: (s), gy: (s) -> gx: (s); t = tanh(c (x + a x^3)), u = c (1 + 3 a x^2).
-    With h = dL/dgx:   dL/dgy = h * d   dL/dx = h * gy * (1 - t^2) * (u + 3 a c x^2 - x t u^2)
+    x: (s), gy: (s) -> gx: (s); s = sigmoid(v), v = 2 c (x + a x^3), w = 2 c (1 + 3 a x^2).
+    With h = dL/dgx:   dL/dgy = the same function of h
+    dL/dx = h * gy * s * t * (2 w + 12 a c x^2 - x w^2 tanh(v / 2))
     """
 
     input_counts = (2,)
     is_elementwise = True
+    wide = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, gy = inputs
@@ -579,10 +614,11 @@ class TanhGELUGrad(FunctionNode):
         if 0 in target_input_indexes:
             held = clip(x, -_TANH_ENDS, _TANH_ENDS)
             square = held * held
-            t = tanh((square * _GELU_CUBIC + 1.0) * held * _GELU_SCALE)
-            u = (square * (3.0 * _GELU_CUBIC) + 1.0) * _GELU_SCALE
-            bend = u + square * (3.0 * _GELU_CUBIC * _GELU_SCALE) - held * t * u * u
-            gx = h * gy * (1.0 - t * t) * bend
+            v = (square * _GELU_CUBIC + 1.0) * held * _GELU_SCALE
+            w = (square * (3.0 * _GELU_CUBIC) + 1.0) * _GELU_SCALE
+            bend = w * 2.0 + square * (6.0 * _GELU_CUBIC * _GELU_SCALE)
+            bell = sigmoid_gradient(v, h * gy)
+            gx = bell * bend - bell * w * w * held * tanh(v * 0.5)
         return gx, TanhGELUGrad().apply((x, h))[0] if 1 in target_input_indexes else None
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "Sign",
     "Subtract",
     "Trunc",
+    "ZeroSafeDivide",
     "ZeroSafeMultiply",
     "abs",
     "add",
@@ -54,6 +55,7 @@ __all__ = [
     "sign",
     "subtract",
     "trunc",
+    "zero_safe_divide",
     "zero_safe_multiply",
 ]
 
@@ -270,11 +272,50 @@ def zero_safe_multiply(g: Variable, d: Variable) -> Variable:
     return ZeroSafeMultiply().apply((g, d))[0]
 
 
+class ZeroSafeDivide(BroadcastingNode):
+    """z = g / d, but 0 where g = 0 and d is 0 or NaN: rule 1 of ``masking.py``.
+
+    g: (s), d: (t) -> z: (broadcast of s and t).
+    With h = dL/dz:   dL/dg = sum_to(h / d, s)   dL/dd = -sum_to(h * (z / d), t), and 0 where
+    replaced
+    """
+
+    complex_rule = "conjugate"
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        g, d = inputs
+        xp = namespace_of(g)
+        self.retain_inputs((0, 1))
+        self.retain_outputs((0,))
+        usual = xp.abs(d) > 0
+        if not all_true(usual):
+            d = xp.where(usual | (g != 0), d, xp.ones_like(d))
+        return (xp.divide(g, d),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (h,) = grad_outputs
+        g, d = self.get_retained_inputs()
+        (z,) = self.get_retained_outputs()
+        slope = 1.0 / d  # infinite or NaN where a zero may be replaced
+        gg = gd = None
+        if 0 in target_input_indexes:
+            gg = unbroadcast(keep_zeros(zero_safe_divide(h, d), g, slope), self, 0)
+        if 1 in target_input_indexes:
+            gd = -zero_safe_multiply(h, zero_safe_divide(z, d))
+            gd = unbroadcast(keep_zeros(gd, g, slope), self, 1)
+        return gg, gd
+
+
+def zero_safe_divide(g: Variable, d: Variable) -> Variable:
+    """g / d, but 0 where g = 0 and d is 0 or NaN."""
+    return ZeroSafeDivide().apply((g, d))[0]
+
+
 class Divide(BroadcastingNode):
     """z = x / y, elementwise, with broadcasting.
 
     x: (s), y: (t) -> z: (broadcast of s and t).
-    With g = dL/dz:   dL/dx = sum_to(g / y, s)   dL/dy = -sum_to(g * z / y, t)
+    With g = dL/dz:   dL/dx = sum_to(g / y, s)   dL/dy = -sum_to(g * (z / y), t)
     """
 
     guard = guards.DIVISION
@@ -290,11 +331,12 @@ class Divide(BroadcastingNode):
         (gz,) = grad_outputs
         (y,) = self.get_retained_inputs()
         (z,) = self.get_retained_outputs()
-        gx = zero_safe_multiply(gz, 1.0 / y)
-        gy = None
+        gx = gy = None
+        if 0 in target_input_indexes:  # g * (1 / y) overflows where g / y does not
+            gx = unbroadcast(zero_safe_divide(gz, y), self, 0)
         if 1 in target_input_indexes:
-            gy = unbroadcast(-zero_safe_multiply(gx, z), self, 1)
-        return unbroadcast(gx, self, 0) if 0 in target_input_indexes else None, gy
+            gy = unbroadcast(-zero_safe_multiply(gz, z / y), self, 1)
+        return gx, gy
 
 
 def divide(x: Any, y: Any) -> Variable:
@@ -330,15 +372,18 @@ class Remainder(BroadcastingNode):
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
         self.retain_inputs((0, 1))
+        self.retain_outputs((0,))
         return (namespace_of(x).remainder(x, y),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
+        (z,) = self.get_retained_outputs()
         gx = unbroadcast(gz, self, 0) if 0 in target_input_indexes else None
         gy = None
         if 1 in target_input_indexes:
-            gy = unbroadcast(-gz * floor(x / y), self, 1)
+            # x / y may round to the next integer; (x - z) / y is an integer before it rounds
+            gy = unbroadcast(-gz * round((x - z) / y), self, 1)
         return gx, gy
 
 
@@ -360,16 +405,19 @@ class FMod(BroadcastingNode):
         x, y = inputs
         xp = namespace_of(x)
         self.retain_inputs((0, 1))
+        self.retain_outputs((0,))
         size = xp.remainder(xp.abs(x), xp.abs(y))
         return (xp.where(x < 0, -size, size),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
+        (z,) = self.get_retained_outputs()
         gx = unbroadcast(gz, self, 0) if 0 in target_input_indexes else None
         gy = None
         if 1 in target_input_indexes:
-            gy = unbroadcast(-gz * trunc(x / y), self, 1)
+            # x / y may round to the next integer; (x - z) / y is an integer before it rounds
+            gy = unbroadcast(-gz * round((x - z) / y), self, 1)
         return gx, gy
 
 

@@ -30,7 +30,8 @@ from tinynode.functions.attributes import INT64, Fraction, Length, Reduction
 from tinynode.functions.checked import checked_fraction, checked_label, checked_length
 from tinynode.functions.comparison import equal, not_equal
 from tinynode.functions.data_types import astype, narrowed, widened
-from tinynode.functions.exponential import Exp, sigmoid
+from tinynode.functions.exponential import Exp
+from tinynode.functions.logistic import sigmoid_gradient, sigmoid_of_negative
 from tinynode.functions.loss import (
     as_labels,
     check_labels,
@@ -177,15 +178,20 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         self.retain_inputs(tuple(range(len(inputs))))
         gx, hot = xp.exp(log_p), one_hot_array(labels, log_p)
         valid = labels != self.ignore_label
+        if not self.smoothing:  # r and q have the factor w[label_i]
+            chosen = labels * xp.astype(valid, labels.dtype)
+            log_label = xp.take_along_axis(log_p, chosen[:, None], axis=1)
+            # e^log_p - 1 cancels near log_p = 0: the lost part is added
+            lost = xp.expm1(log_label) - (xp.exp(log_label) - 1.0)
+            gx -= hot
+            gx += hot * lost
         factor = self._row_factor(valid, g, weights)
         if factor is not None:
-            gx -= hot
             gx *= factor
             return (gx,)
         counts = self._counts(valid, labels, weights, log_p)
         scale = self._scale(g, counts, weights)
-        if not self.smoothing:  # r and q have the factor w[label_i]
-            gx -= hot
+        if not self.smoothing:
             gx *= (counts * scale)[:, None]
             return (gx,)
         gx *= (self._row_sums(counts, valid, weights) * scale)[:, None]
@@ -406,8 +412,10 @@ def nll(log_p: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1
 class SigmoidCrossEntropy(BroadcastingNode):
     """y = max(x, 0) - x t + ln(1 + e^-|x|), equal to -t ln(s) - (1 - t) ln(1 - s), s = sigmoid(x).
 
-    x: (s), t: (s) -> y: (s).   dL/dx = dL/dy * (sigmoid(x) - t)   dL/dt = -dL/dy * x
+    x: (s), t: (s) -> y: (s).   dL/dx = dL/dy * SigmoidError(x, t)   dL/dt = -dL/dy * x
     """
+
+    wide = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, t = inputs
@@ -423,9 +431,38 @@ class SigmoidCrossEntropy(BroadcastingNode):
         x, t = self.get_retained_inputs()
         gx = gt = None
         if 0 in target_input_indexes:
-            gx = unbroadcast(gy * (sigmoid(x) - t), self, 0)
+            gx = unbroadcast(gy * SigmoidError().apply((x, t))[0], self, 0)
         if 1 in target_input_indexes:
             gt = unbroadcast(-(gy * x), self, 1)
+        return gx, gt
+
+
+class SigmoidError(BroadcastingNode):
+    """z = sigmoid(x) - t; above x = 0 as (1 - t) - sigmoid(-x), which does not cancel at t = 1.
+
+    x: (s), t: (s) -> z: (s).   dL/dx = dL/dz * sigmoid(x) * sigmoid(-x)   dL/dt = -dL/dz
+    """
+
+    wide = True
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, t = inputs
+        self.retain_inputs((0,))
+        xp = namespace_of(x)
+        small = sigmoid_of_negative(xp, xp.abs(x))
+        positive = xp.astype(x > 0, x.dtype)
+        error = positive - t
+        error += small * (1.0 - 2.0 * positive)
+        return (error,)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gz,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        gx = gt = None
+        if 0 in target_input_indexes:
+            gx = unbroadcast(sigmoid_gradient(x, gz), self, 0)
+        if 1 in target_input_indexes:
+            gt = unbroadcast(-gz, self, 1)
         return gx, gt
 
 

@@ -1,15 +1,9 @@
-"""Exponentials, logarithms, powers, sigmoid and the error function.
-
-Neither NumPy nor the Array API standard has the error function. Double precision takes two
-polynomials, of x^2 near 0 and of 1 / (|x| + 1) beyond. Single precision takes the tanh of a
-polynomial. ``python tools/erf_coefficients.py`` prints the coefficients.
-"""
+"""Exponentials, logarithms and powers."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy
@@ -29,7 +23,7 @@ from tinynode.devices import (
 )
 from tinynode.errors import OperandError, dtype_name
 from tinynode.functions import guards
-from tinynode.functions.arithmetic import BroadcastingNode, zero_safe_multiply
+from tinynode.functions.arithmetic import BroadcastingNode, zero_safe_divide, zero_safe_multiply
 from tinynode.functions.checked import checked_float
 from tinynode.functions.comparison import equal
 from tinynode.functions.complex_numbers import conj
@@ -39,39 +33,31 @@ from tinynode.functions.operands import (
     as_floating,
     as_number,
     as_operand,
-    as_operands,
 )
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import unbroadcast
 
 __all__ = [
-    "Erf",
     "Exp",
     "Expm1",
     "Log",
     "Log10",
     "Log1p",
     "Log2",
-    "LogAddExp",
     "Pow",
     "PowConstant",
     "Reciprocal",
-    "SameInfinity",
-    "Sigmoid",
     "Sqrt",
     "Square",
-    "erf",
     "exp",
     "expm1",
     "log",
     "log10",
     "log1p",
     "log2",
-    "logaddexp",
     "pow",
     "reciprocal",
     "rsqrt",
-    "sigmoid",
     "sqrt",
     "square",
 ]
@@ -102,7 +88,7 @@ def exp(x: Any) -> Variable:
 
 
 class Expm1(FunctionNode):
-    """y = e^x - 1.   x: (s) -> y: (s).   dL/dx = dL/dy * (y + 1)"""
+    """y = e^x - 1.   x: (s) -> y: (s).   dL/dx = dL/dy * e^x"""
 
     is_elementwise = True
     guard = guards.EXP.format("expm1")
@@ -111,13 +97,13 @@ class Expm1(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        self.retain_outputs((0,))
+        self.retain_inputs((0,))
         return (namespace_of(x).expm1(x),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
-        (y,) = self.get_retained_outputs()
-        return (gy * (y + 1.0),)
+        (x,) = self.get_retained_inputs()
+        return (gy * exp(x),)  # y + 1 is 0 from e^x < eps on
 
 
 def expm1(x: Any) -> Variable:
@@ -140,7 +126,7 @@ class Log(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        return (zero_safe_multiply(gy, 1.0 / x),)
+        return (zero_safe_divide(gy, x),)
 
 
 def log(x: Any) -> Variable:
@@ -163,7 +149,7 @@ class Log1p(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        return (zero_safe_multiply(gy, 1.0 / (x + 1.0)),)
+        return (zero_safe_divide(gy, x + 1.0),)
 
 
 def log1p(x: Any) -> Variable:
@@ -186,7 +172,7 @@ class Log2(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        return (zero_safe_multiply(gy, (1.0 / math.log(2.0)) / x),)
+        return (zero_safe_divide(gy * (1.0 / math.log(2.0)), x),)
 
 
 def log2(x: Any) -> Variable:
@@ -209,7 +195,7 @@ class Log10(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        return (zero_safe_multiply(gy, (1.0 / math.log(10.0)) / x),)
+        return (zero_safe_divide(gy * (1.0 / math.log(10.0)), x),)
 
 
 def log10(x: Any) -> Variable:
@@ -232,7 +218,7 @@ class Sqrt(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        return (zero_safe_multiply(gy, 0.5 / y),)
+        return (zero_safe_divide(gy * 0.5, y),)
 
 
 def sqrt(x: Any) -> Variable:
@@ -397,7 +383,7 @@ def pow(x: Any, y: Any) -> Variable:
     return Pow().apply((x, y))[0]
 
 
-BLOCK = 1 << 17
+BLOCK = 1 << 15
 
 
 def in_blocks(function: Callable[..., Array], *arrays: Array) -> Array:
@@ -416,211 +402,3 @@ def in_blocks(function: Callable[..., Array], *arrays: Array) -> Array:
         part = slice(start, min(start + BLOCK, y.shape[0]))
         y = put(y, part, function(*(x[part] for x in flat)))
     return xp.reshape(y, first.shape)
-
-
-class Sigmoid(FunctionNode):
-    """y = 1 / (1 + e^-x).   x: (s) -> y: (s).   dL/dx = dL/dy * y * (1 - y)"""
-
-    is_elementwise = True
-    finite_slope = True
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        self.retain_outputs((0,))
-        return (in_blocks(sigmoid_array, inputs[0]),)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
-        (gy,) = grad_outputs
-        (y,) = self.get_retained_outputs()
-        return (gy * y * (1.0 - y),)
-
-
-def sigmoid_array(x: Array) -> Array:
-    """sigmoid of an array: e^x / (e^x + 1) below 0, 1 / (1 + e^-x) above.
-
-    No value overflows, and tiny values keep the relative precision.
-    """
-    xp = namespace_of(x)
-    small = xp.exp(-xp.abs(x))
-    y = xp.maximum(small, xp.astype(x > 0, x.dtype))
-    small += 1.0
-    y /= small
-    return y
-
-
-def sigmoid(x: Any) -> Variable:
-    """1 / (1 + e^-x), elementwise."""
-    return Sigmoid().apply((as_floating("sigmoid", "x", x),))[0]
-
-
-class LogAddExp(BroadcastingNode):
-    """z = ln(e^x + e^y), without overflow.
-
-    x: (s), y: (t) -> z: (broadcast of s and t).
-    With g = dL/dz, p = 1 / (1 + e^(y-x)):   dL/dx = sum_to(g p, s)   dL/dy = sum_to(g (1 - p), t)
-    Where x and y are the same infinity, p = 1/2.
-    """
-
-    input_names = ("x1", "x2")
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        x, y = inputs
-        self.retain_inputs((0, 1))
-        xp = namespace_of(x)
-        larger = xp.maximum(x, y)
-        limit = xp.asarray(xp.finfo(larger.dtype).max, dtype=larger.dtype, device=larger.device)
-        # held within the finite numbers, because inf - inf is NaN
-        difference = xp.minimum(x, y) - xp.maximum(xp.minimum(larger, limit), -limit)
-        return (larger + xp.log1p(xp.exp(difference)),)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
-        (gz,) = grad_outputs
-        x, y = self.get_retained_inputs()
-        same = SameInfinity().apply((x, y))[0]
-        difference = where(same, 0, x) - where(same, 0, y)
-        gx = gy = None
-        if 0 in target_input_indexes:
-            gx = unbroadcast(gz * sigmoid(difference), self, 0)
-        if 1 in target_input_indexes:
-            gy = unbroadcast(gz * sigmoid(-difference), self, 1)
-        return gx, gy
-
-
-class SameInfinity(BroadcastingNode):
-    """z = True where x and y are the same infinity, so x - y is NaN.
-
-    x: (s), y: (t) -> z: (broadcast of s and t), bool. No gradient.
-    """
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        x, y = inputs
-        return ((x == y) & namespace_of(x).isinf(x),)
-
-
-def logaddexp(x1: Any, x2: Any) -> Variable:
-    """ln(e^x1 + e^x2), elementwise, without overflow.
-
-    Raises:
-        OperandError: x1 or x2 is not floating.
-    """
-    x1, x2 = as_operands("logaddexp", x1, x2, ("x1", "x2"))
-    return LogAddExp().apply(
-        (as_floating("logaddexp", "x1", x1), as_floating("logaddexp", "x2", x2))
-    )[0]
-
-
-# Double precision: erf(x) = x P(x^2) for |x| <= 1; highest power first
-NEAR = (
-    -7.795898827002142e-10,
-    1.3720064546777686e-08,
-    -1.6208483801871705e-07,
-    1.6447424703317362e-06,
-    -1.492473690741966e-05,
-    0.00012055294904839707,
-    -0.0008548325975389692,
-    0.0052239776071164225,
-    -0.02686617064323777,
-    0.11283791670945006,
-    -0.37612638903183543,
-    1.1283791670955126,
-)
-
-
-# erfc(x) = e^(-x^2) Q(t) with t = 1 / (x + 1), for x from 1 to 6
-FAR = (
-    -95.35965186115287,
-    632.61396501419,
-    -1964.679849509119,
-    3781.80713020002,
-    -5028.601973086149,
-    4864.481696785832,
-    -3503.94700395126,
-    1886.9033060379222,
-    -752.2371738935755,
-    220.68365371886213,
-    -51.28436186107191,
-    11.649375219808183,
-    -1.6303967594932711,
-    -0.5321980272968525,
-    -0.29751121839467776,
-    0.28311246255145406,
-    0.5641426746425217,
-    0.5641909314014267,
-    -1.8171859161372416e-08,
-)
-
-
-# Single precision: erf(x) = tanh(x P(x^2)) for |x| <= 3.95; beyond, the tanh is 1 or -1
-SINGLE = (
-    1.418889618118443e-07,
-    -5.6689487542282446e-06,
-    8.76393498894835e-05,
-    -0.0006197877597973668,
-    -0.00019183019105411655,
-    0.1027690569609405,
-    1.1283792740375254,
-)
-
-
-class Erf(FunctionNode):
-    """y = 2 / sqrt(pi) * (the integral of e^(-t^2) from 0 to x).
-
-    x: (s) -> y: (s).   dL/dx = dL/dy * 2 / sqrt(pi) * e^(-x^2)
-    """
-
-    is_elementwise = True
-    finite_slope = True
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        (x,) = inputs
-        self.retain_inputs((0,))
-        return (in_blocks(partial(erf_array, namespace_of(x)), x),)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
-        (gy,) = grad_outputs
-        (x,) = self.get_retained_inputs()
-        return (gy * exp(-(x * x)) * (2.0 / math.sqrt(math.pi)),)
-
-
-def erf(x: Any) -> Variable:
-    """The error function, elementwise.
-
-    Raises:
-        OperandError: x is not floating.
-    """
-    return Erf().apply((as_floating("erf", "x", x),))[0]
-
-
-def erf_array(xp: Any, x: Array) -> Array:
-    """erf of a floating array, or of a NumPy scalar."""
-    return _single_erf(xp, x) if x.dtype == xp.float32 else _double_erf(xp, x)
-
-
-def _single_erf(xp: Any, x: Array) -> Array:
-    inner = xp.clip(x, min=-6.0, max=6.0)
-    y = _polynomial(SINGLE, inner * inner)
-    y *= inner
-    return xp.tanh(y)
-
-
-def _double_erf(xp: Any, x: Array) -> Array:
-    size = xp.minimum(xp.abs(x), xp.asarray(6.0, dtype=x.dtype, device=x.device))
-    square = size * size
-    is_near = xp.astype(size <= 1, x.dtype)  # products with 0 and 1 are quicker than where
-    near = _polynomial(NEAR, square * is_near)
-    near *= size
-    near *= is_near
-    far = _polynomial(FAR, 1.0 / (size + 1.0))
-    far *= xp.exp(-square)
-    far = 1.0 - far
-    far *= 1.0 - is_near
-    return xp.copysign(near + far, x)
-
-
-def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
-    """Horner's rule, highest power first."""
-    total = x * coefficients[0]
-    total += coefficients[1]
-    for coefficient in coefficients[2:]:
-        total *= x
-        total += coefficient
-    return total

@@ -17,7 +17,8 @@ from tinynode.functions import guards
 from tinynode.functions.arithmetic import zero_safe_multiply
 from tinynode.functions.attributes import HIGHEST_ORDER, Order
 from tinynode.functions.checked import checked
-from tinynode.functions.exponential import erf_array, exp
+from tinynode.functions.exponential import exp
+from tinynode.functions.gaussian import Gauss, erf_array, gauss_array, normal_array
 from tinynode.functions.operands import as_floating, as_integer
 
 __all__ = [
@@ -55,14 +56,8 @@ def _number(xp: Any, like: Array, value: float) -> Array:
 
 
 def _erfc(xp: Any, x: Array) -> Array:
-    """erfc of a float64 array: 1 - erf up to 2, beyond a continued fraction."""
-    far = xp.where(xp.abs(x) > 2, xp.abs(x), _number(xp, x, 2.0))
-    fraction = far
-    for k in range(60, 0, -1):
-        fraction = far + (0.5 * k) / fraction
-    tail = xp.exp(-far * far) / (fraction * math.sqrt(math.pi))
-    tail = xp.where(x < 0, 2.0 - tail, tail)
-    return xp.where(xp.abs(x) > 2, tail, 1.0 - erf_array(xp, x))
+    """erfc of a float64 array: twice the normal distribution at -sqrt(2) x."""
+    return normal_array(xp, x * -math.sqrt(2.0), gauss_array(xp, 1.0, x)) * 2.0
 
 
 class Erfc(FunctionNode):
@@ -83,7 +78,7 @@ class Erfc(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        return (gy * exp(-(x * x)) * (-2.0 / math.sqrt(math.pi)),)
+        return (gy * Gauss(1.0).apply((x,))[0] * (-2.0 / math.sqrt(math.pi)),)
 
 
 def erfc(x: Any) -> Variable:
@@ -202,8 +197,8 @@ def _cotangent_derivative(xp: Any, n: int, x: Array) -> Array:
         wide = zip([*slopes, 0.0, 0.0], [0.0, 0.0, *slopes], strict=True)
         coefficients = [a + b for a, b in wide]
     c = 1.0 / xp.tan(math.pi * x)
-    total = 0.0 * c
-    for coefficient in reversed(coefficients):
+    total = _number(xp, c, coefficients[-1])  # not 0 * c, which is NaN at a pole
+    for coefficient in reversed(coefficients[:-1]):
         total = total * c + coefficient
     return math.pi * total
 

@@ -8,11 +8,9 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.functions import guards
-from tinynode.functions.arithmetic import BroadcastingNode, zero_safe_multiply
-from tinynode.functions.comparison import equal
-from tinynode.functions.exponential import in_blocks, sqrt
+from tinynode.functions.arithmetic import BroadcastingNode, zero_safe_divide, zero_safe_multiply
+from tinynode.functions.exponential import in_blocks
 from tinynode.functions.operands import as_operand, as_operands
-from tinynode.functions.searching import where
 from tinynode.functions.shapes import unbroadcast
 
 __all__ = [
@@ -94,7 +92,7 @@ def cos(x: Any) -> Variable:
 
 
 class Tanh(FunctionNode):
-    """y = tanh x.   x: (s) -> y: (s).   dL/dx = dL/dy * (1 - y^2)"""
+    """y = tanh x.   x: (s) -> y: (s).   dL/dx = dL/dy / cosh(x)^2"""
 
     is_elementwise = True
     complex_rule = "conjugate"
@@ -102,24 +100,27 @@ class Tanh(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        self.retain_outputs((0,))
+        self.retain_inputs((0,))
         return (namespace_of(x).tanh(x),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
-        (y,) = self.get_retained_outputs()
-        return TanhGrad().apply((y, gy))
+        (x,) = self.get_retained_inputs()
+        return TanhGrad().apply((x, gy))
 
 
 class TanhGrad(FunctionNode):
-    """gx = gy * (1 - y^2), with y = tanh x: the gradient of ``Tanh``.
+    """gx = gy / cosh(x)^2: the gradient of ``Tanh``. The usual 1 - tanh(x)^2 cancels near 1.
 
-    y: (s), gy: (s) -> gx: (s).   With h = dL/dgx:   dL/dgy = h * (1 - y^2)   dL/dy = -2 h gy y
+    x: (s), gy: (s) -> gx: (s).   With h = dL/dgx:   dL/dgy = the same function of h
+    dL/dx = -2 tanh(x) * (the same function of h * gy)
     """
 
     input_counts = (2,)
     is_elementwise = True
+    wide = True
     complex_rule = "conjugate"
+    finite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         self.retain_inputs((0, 1))
@@ -127,13 +128,20 @@ class TanhGrad(FunctionNode):
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
-        y, gy = self.get_retained_inputs()
-        by_y = h * gy * y * -2.0 if 0 in target_input_indexes else None
-        return by_y, TanhGrad().apply((y, h))[0] if 1 in target_input_indexes else None
+        x, gy = self.get_retained_inputs()
+        gx = ggy = None
+        if 0 in target_input_indexes:
+            gx = TanhGrad().apply((x, h * gy))[0] * tanh(x) * -2.0
+        if 1 in target_input_indexes:
+            ggy = TanhGrad().apply((x, h))[0]
+        return gx, ggy
 
 
-def _tanh_gradient(y: Array, gy: Array) -> Array:
-    return gy * (1.0 - y * y)
+def _tanh_gradient(x: Array, gy: Array) -> Array:
+    slopes = 1.0 / namespace_of(x).cosh(x)
+    slopes *= slopes
+    slopes *= gy
+    return slopes
 
 
 def tanh(x: Any) -> Variable:
@@ -163,6 +171,46 @@ def tan(x: Any) -> Variable:
     return Tan().apply((as_operand("tan", "x", x),))[0]
 
 
+class CircleRoot(FunctionNode):
+    """y = sqrt(1 - x^2).   x: (s) -> y: (s).   dL/dx = -dL/dy * x / y
+
+    The derivative of (1 - x) (1 + x) by the product rule cancels near 0.
+    """
+
+    is_elementwise = True
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        self.retain_outputs((0,))
+        return (namespace_of(x).sqrt((1.0 - x) * (1.0 + x)),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        (y,) = self.get_retained_outputs()
+        return (zero_safe_divide(-gy * x, y),)
+
+
+class HyperbolaRoot(FunctionNode):
+    """y = sqrt(x^2 - 1) without overflow.   x: (s) -> y: (s).   dL/dx = dL/dy * x / y"""
+
+    is_elementwise = True
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        xp = namespace_of(x)
+        self.retain_inputs((0,))
+        self.retain_outputs((0,))
+        return (xp.sqrt(x - 1.0) * xp.sqrt(x + 1.0),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        (y,) = self.get_retained_outputs()
+        return (zero_safe_multiply(gy, x / y),)
+
+
 class Asin(FunctionNode):
     """y = arcsin x.   x: (s) -> y: (s).   dL/dx = dL/dy / sqrt(1 - x^2)"""
 
@@ -177,7 +225,7 @@ class Asin(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        return (zero_safe_multiply(gy, 1.0 / sqrt((1.0 - x) * (1.0 + x))),)
+        return (zero_safe_divide(gy, CircleRoot().apply((x,))[0]),)
 
 
 def asin(x: Any) -> Variable:
@@ -199,7 +247,7 @@ class Acos(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        return (zero_safe_multiply(gy, -1.0 / sqrt((1.0 - x) * (1.0 + x))),)
+        return (-zero_safe_divide(gy, CircleRoot().apply((x,))[0]),)
 
 
 def acos(x: Any) -> Variable:
@@ -221,7 +269,8 @@ class Atan(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        return (gy / (x * x + 1.0),)
+        length = hypot(x, 1.0)  # x^2 + 1 overflows
+        return (gy / length / length,)
 
 
 def atan(x: Any) -> Variable:
@@ -310,7 +359,7 @@ class Acosh(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        return (zero_safe_multiply(gy, 1.0 / sqrt((x - 1.0) * (x + 1.0))),)
+        return (zero_safe_divide(gy, HyperbolaRoot().apply((x,))[0]),)
 
 
 def acosh(x: Any) -> Variable:
@@ -332,7 +381,8 @@ class Atanh(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        return (zero_safe_multiply(gy, 1.0 / ((1.0 - x) * (1.0 + x))),)
+        root = CircleRoot().apply((x,))[0]
+        return (zero_safe_divide(zero_safe_divide(gy, root), root),)
 
 
 def atanh(x: Any) -> Variable:
@@ -340,11 +390,47 @@ def atanh(x: Any) -> Variable:
     return Atanh().apply((as_operand("atanh", "x", x),))[0]
 
 
+class Cosine(BroadcastingNode):
+    """c = x / r with r = hypot(x, y): the cosine of the angle of the point (x, y), 0 at (0, 0).
+
+    x: (s), y: (t) -> c: (broadcast of s and t).
+    With h = dL/dc, s = y / r:   dL/dx = sum_to(h * s * s / r, s)
+    dL/dy = -sum_to(h * c * s / r, t)
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y = inputs
+        xp = namespace_of(x)
+        self.retain_inputs((0, 1))
+        self.retain_outputs((0,))
+        length = xp.hypot(x, y)
+        return (x / xp.where(length == 0, xp.ones_like(length), length),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (h,) = grad_outputs
+        x, y = self.get_retained_inputs()
+        (c,) = self.get_retained_outputs()
+        sine = cosine(y, x)
+        turn = sine / hypot(x, y)
+        gx = gy = None
+        if 0 in target_input_indexes:
+            gx = unbroadcast(zero_safe_multiply(h, turn * sine), self, 0)
+        if 1 in target_input_indexes:
+            gy = unbroadcast(-zero_safe_multiply(h, turn * c), self, 1)
+        return gx, gy
+
+
+def cosine(x: Variable, y: Variable) -> Variable:
+    """x / hypot(x, y), and 0 at (0, 0)."""
+    return Cosine().apply((x, y))[0]
+
+
 class Atan2(BroadcastingNode):
     """z = the angle of the point (y, x), from -pi to pi.
 
     x1 = y: (s), x2 = x: (t) -> z: (broadcast of s and t).
-    With g = dL/dz, q = x^2 + y^2:   dL/dy = sum_to(g * x / q, s)   dL/dx = -sum_to(g * y / q, t)
+    With g = dL/dz, r = hypot(x, y):   dL/dy = sum_to(g * (x / r) / r, s)
+    dL/dx = -sum_to(g * (y / r) / r, t)
     """
 
     guard = guards.ATAN2
@@ -358,12 +444,12 @@ class Atan2(BroadcastingNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         y, x = self.get_retained_inputs()
-        r2 = x * x + y * y
+        length = hypot(x, y)  # x^2 + y^2 overflows
         gy = gx = None
         if 0 in target_input_indexes:
-            gy = unbroadcast(zero_safe_multiply(gz, x / r2), self, 0)
+            gy = unbroadcast(zero_safe_multiply(gz, cosine(x, y) / length), self, 0)
         if 1 in target_input_indexes:
-            gx = unbroadcast(zero_safe_multiply(gz, -y / r2), self, 1)
+            gx = unbroadcast(-zero_safe_multiply(gz, cosine(y, x) / length), self, 1)
         return gy, gx
 
 
@@ -385,19 +471,16 @@ class Hypot(BroadcastingNode):
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
         self.retain_inputs((0, 1))
-        self.retain_outputs((0,))
         return (namespace_of(x).hypot(x, y),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
-        (z,) = self.get_retained_outputs()
-        length = where(equal(z, 0), 1, z)  # x and y are 0 there, and so is the gradient
         gx = gy = None
         if 0 in target_input_indexes:
-            gx = unbroadcast(gz * (x / length), self, 0)
+            gx = unbroadcast(gz * cosine(x, y), self, 0)
         if 1 in target_input_indexes:
-            gy = unbroadcast(gz * (y / length), self, 1)
+            gy = unbroadcast(gz * cosine(y, x), self, 1)
         return gx, gy
 
 

@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 
 from tinynode.core.dispatch import run_forward
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
-from tinynode.devices import Arrays, all_finite, to_host
+from tinynode.devices import Arrays, all_finite, all_true, is_floating, to_host
 from tinynode.errors import dtype_name
-from tinynode.functions.arithmetic import Multiply, ZeroSafeMultiply
+from tinynode.functions.arithmetic import Divide, Multiply, ZeroSafeDivide, ZeroSafeMultiply
 from tinynode.functions.checked import checked_float
 from tinynode.functions.data_types import Identity
 from tinynode.functions.masking import KeepZeros
@@ -350,17 +350,24 @@ def _without_zeros(operator: Operator, specs: ArraySpecs) -> Operator:
 def drop_guards(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
     """Constants of finite numbers need no guard.
 
-    ``zero_safe_multiply`` by such a constant is ``multiply``, and ``keep_zeros`` replaces nothing.
+    ``zero_safe_multiply`` by such a constant is ``multiply``, ``zero_safe_divide`` by one without
+    zeros is ``divide``, and ``keep_zeros`` replaces nothing.
     """
     finite: set[str] = set()
+    nonzero: set[str] = set()
     kept = []
     for operator in operators:
         node_class = node_class_of(operator)
         if node_class is Constant:
-            if all_finite(operator.attrs["value"]):
+            value = operator.attrs["value"]
+            if all_finite(value):
                 finite.add(operator.output_names[0])
+            if all_finite(value) and is_floating(value) and all_true(value != 0):
+                nonzero.add(operator.output_names[0])
         elif node_class is ZeroSafeMultiply and operator.input_names[1] in finite:
             operator = operator_of(Multiply(), operator.input_names, operator.output_names)
+        elif node_class is ZeroSafeDivide and operator.input_names[1] in nonzero:
+            operator = operator_of(Divide(), operator.input_names, operator.output_names)
         elif node_class is KeepZeros and operator.input_names[2] in finite:
             operator = _without_zeros(operator, specs)
         kept.append(operator)

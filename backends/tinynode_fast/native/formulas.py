@@ -19,7 +19,15 @@ import numpy
 
 from tinynode import functions
 from tinynode.errors import describe
-from tinynode.functions import activation, comparison, exponential, special, trigonometric
+from tinynode.functions import (
+    activation,
+    comparison,
+    cross_entropies,
+    gaussian,
+    logistic,
+    special,
+    trigonometric,
+)
 from tinynode_fast.native.build import has_vector_functions
 
 _NAMES = """acos acosh asin asinh atan atan2 atanh cos cosh erf erfc exp expm1 hypot log log10
@@ -162,8 +170,44 @@ def is_int64(value: int) -> bool:
     return -(2**63) <= value < 2**63
 
 
+def clipped(letter: str, end: float) -> str:
+    """x between -end and end, or NaN, as a part of a formula."""
+    return f"{letter} = x < -{end} ? -{end} : x > {end} ? {end} : x"
+
+
+def normal(is_single: bool) -> str:
+    """The normal distribution at x, n, by ``normal_array``; k is x, held, and b the bell curve."""
+    pace, tail = gaussian.SINGLE if is_single else gaussian.DOUBLE
+    return (
+        f"{clipped('k', gaussian.GAUSS_ENDS)}; {gauss('0.5', 'k')}; "
+        f"t = 1.0 / (fabs(k) * {pace} + 1.0); r = ({_horner(tail, 't')}) * b; "
+        "n = x > 0 ? 1.0 - r : r"
+    )
+
+
+def _horner(coefficients: Sequence[float], letter: str) -> str:
+    """A polynomial, highest power first."""
+    text = repr(coefficients[0])
+    for coefficient in coefficients[1:]:
+        text = f"({text}) * {letter} + {coefficient!r}"
+    return text
+
+
+def gauss(c: str, letter: str = "x") -> str:
+    """e^(-c x^2), without the rounding of x^2: see ``functions/gaussian.py``."""
+    return (
+        f"h = rint({letter} * 64.0) * 0.015625; "
+        f"b = exp(h * h * -{c}) * exp((h - {letter}) * (h + {letter}) * {c})"
+    )
+
+
 _SIGMOID = "e = exp(-fabs(x)); s = (x < 0 ? e : 1.0) / (1.0 + e)"
-_CUBIC, _SCALE = 0.044715, math.sqrt(2.0 / math.pi)
+_BOTH_SIGMOIDS = "d = 1.0 + e; s = ({0} < 0 ? e : 1.0) / d; t = ({0} < 0 ? 1.0 : e) / d"
+"""sigmoid(x) and sigmoid(-x), from e^-|x|."""
+_CUBIC, _SCALE = 0.044715, 2.0 * math.sqrt(2.0 / math.pi)
+_TANH_GELU = (
+    f"{clipped('k', 25.0)}; v = (k * k * {_CUBIC * _SCALE!r} + {_SCALE!r}) * k; e = exp(-fabs(v))"
+)
 _UNARY = {
     functions.Negative: "-x",
     functions.Positive: "x",
@@ -179,15 +223,15 @@ _UNARY = {
     functions.ReLU: "x > 0 || x != x ? x : 0.0",
     functions.Sigmoid: f"{_SIGMOID}; s",
     functions.LogSigmoid: "(x < 0 ? x : -0.0) - log1p(exp(-fabs(x)))",
-    activation.SiLU: f"{_SIGMOID}; s * x",
-    activation.GELU: f"(erf(x * {math.sqrt(0.5)!r}) + 1.0) * 0.5 * x",
-    activation.TanhGELU: f"t = tanh((x * x * {_CUBIC * _SCALE!r} + {_SCALE!r}) * x); "
-    "(t + 1.0) * (x * 0.5)",
+    activation.SiLU: f"{_SIGMOID}; s == 0 ? -0.0 : s * x",
+    activation.TanhGELU: f"{_TANH_GELU}; s = (v < 0 ? e : 1.0) / (1.0 + e); s == 0 ? -0.0 : s * x",
+    trigonometric.CircleRoot: "sqrt((1.0 - x) * (1.0 + x))",
+    trigonometric.HyperbolaRoot: "sqrt(x - 1.0) * sqrt(x + 1.0)",
     **{
         getattr(functions, name.capitalize()): f"{name}(x)"
         for name in sorted(FUNCTIONS - {"erf", "erfc", "atan2", "hypot", "pow"})
     },
-    exponential.Erf: "erf(x)",
+    gaussian.Erf: "erf(x)",
     special.Erfc: "erfc(x)",
     comparison.IsFinite: "isfinite(x) != 0",
     comparison.IsInf: "isinf(x) != 0",
@@ -198,6 +242,7 @@ _BINARY = {
     functions.Subtract: "x - y",
     functions.Multiply: "x * y",
     functions.ZeroSafeMultiply: "x * (isfinite(y) || x != 0 ? y : 0.0)",
+    functions.ZeroSafeDivide: "x / (x != 0 || (y != 0 && y == y) ? y : 1.0)",
     functions.Divide: "x / y",
     functions.Direction: "x / (y + (y == 0 ? 1.0 : 0.0))",
     functions.Maximum: "x >= y || x != x ? x : y",
@@ -206,6 +251,7 @@ _BINARY = {
     functions.LogAddExp: "m = x >= y || x != x ? x : y; n = x <= y || x != x ? x : y; "
     "m + log1p(exp(isinf(m) ? n : n - m))",
     functions.Hypot: "hypot(x, y)",
+    trigonometric.Cosine: "r = hypot(x, y); x / (r == 0 ? 1.0 : r)",
     functions.Atan2: "atan2(x, y)",
     functions.Equal: "x == y",
     functions.NotEqual: "x != y",
@@ -214,15 +260,14 @@ _BINARY = {
     functions.Greater: "x > y",
     functions.GreaterEqual: "x >= y",
     functions.ReLUGrad: "x > 0 ? y : 0.0",
-    trigonometric.TanhGrad: "(1.0 - x * x) * y",
-    activation.SiLUGrad: f"{_SIGMOID}; ((1.0 - s) * x + 1.0) * s * y",
-    activation.GELUGrad: "h = x < -40.0 ? -40.0 : x > 40.0 ? 40.0 : x; "
-    f"d = exp(h * h * -0.5) * {1.0 / math.sqrt(2.0 * math.pi)!r}; "
-    f"((erf(h * {math.sqrt(0.5)!r}) + 1.0) * 0.5 + h * d) * y",
-    activation.TanhGELUGrad: "h = x < -10.0 ? -10.0 : x > 10.0 ? 10.0 : x; "
-    f"t = tanh((h * h * {_CUBIC * _SCALE!r} + {_SCALE!r}) * h); "
-    f"u = (h * h * {3.0 * _CUBIC * _SCALE!r} + {_SCALE!r}) * h; "
-    "((1.0 - t * t) * u + t + 1.0) * 0.5 * y",
+    trigonometric.TanhGrad: "r = 1.0 / cosh(x); r * r * y",
+    logistic.SigmoidGrad: "e = exp(-fabs(x)); d = 1.0 + e; e / d / d * y",
+    cross_entropies.SigmoidError: "e = exp(-fabs(x)); s = e / (1.0 + e); "
+    "x > 0 ? (1.0 - y) - s : s - y",
+    activation.SiLUGrad: f"{clipped('h', 1000.0)}; e = exp(-fabs(h)); "
+    f"{_BOTH_SIGMOIDS.format('h')}; (h * t + 1.0) * s * y",
+    activation.TanhGELUGrad: f"{_TANH_GELU}; w = k * k * {3.0 * _CUBIC * _SCALE!r} + {_SCALE!r}; "
+    f"{_BOTH_SIGMOIDS.format('v')}; (k * t * w + 1.0) * s * y",
 }
 FORMULAS: dict[type, ElementFormula] = {
     **{
