@@ -1,0 +1,141 @@
+"""Where more than the usual ulp are allowed, and why.
+
+The usual limits: 4 ulp for values, 8 for special functions and for derivatives, and 2 for values
+in float16. An allowance is for a row, or for all rows whose name starts so, in a range of x.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from accuracy.rows import INF, Row
+
+VALUE, FIRST, SECOND = 0, 1, 2
+ALL = (VALUE, FIRST, SECOND)
+HALF, SINGLE, DOUBLE = "float16", "float32", "float64"
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """An exception of the table.
+
+    Attributes:
+        name: the start of the names of the rows.
+        orders: of value, first and second derivative.
+        low: the least x.
+        high: the largest x.
+        limit: the allowed ulp.
+        reason: why the usual limit does not hold.
+        unit: at a root: the error is counted in the ulp of this number, not of the result.
+        dtypes: the dtypes.
+        compiled: True for compiled functions on ``fast`` alone.
+        share: only results of at least this share of the largest number.
+        is_subnormal: only results near the normal numbers' end, or below.
+    """
+
+    name: str
+    orders: tuple[int, ...]
+    low: float
+    high: float
+    limit: float
+    reason: str
+    unit: float = 0.0
+    dtypes: tuple[str, ...] = (HALF, SINGLE, DOUBLE)
+    compiled: bool = False
+    share: float = 0.0
+    is_subnormal: bool = False
+
+    def holds(self, row: Row, order: int, dtype: str, device: str) -> bool:
+        """True for the rows, orders and dtypes of this allowance."""
+        is_here = device == "fast" or not self.compiled
+        is_row = row.name.startswith(self.name)
+        return is_here and is_row and order in self.orders and dtype in self.dtypes
+
+    def covers(self, x: Any, size: Any) -> Any:
+        """True where x and the size of the true result are within this allowance."""
+        info = np.finfo(x.dtype)
+        wide = x.astype(np.float64)
+        inside = (wide >= self.low) & (wide <= self.high) & (size >= self.share * float(info.max))
+        return inside & (size <= 16.0 * float(info.tiny)) if self.is_subnormal else inside
+
+
+ROOT = "the result has a root there: its terms cancel"
+SUBNORMAL = "a factor is below the normal numbers, and has few bits"
+OVERFLOW = "an intermediate result overflows"
+EXPONENT = "the exponent is rounded, and e^u multiplies the error by |u|"
+REFLECTION = "pi x is rounded in the reflection formula"
+TABLE = (
+    Allowance("", (FIRST, SECOND), -INF, INF, INF, SUBNORMAL, is_subnormal=True),
+    Allowance("pow, x^", (FIRST, SECOND), -INF, INF, INF, "x^(c - 1) overflows", share=0.03),
+    Allowance("pow, x^0.1", (FIRST, SECOND), 0.0, 1e-2, INF, OVERFLOW, dtypes=(HALF,)),
+    Allowance("pow, x^5", (SECOND,), -0.1, 0.1, 16, SUBNORMAL, dtypes=(HALF,)),
+    Allowance("pow, x^0.1", (FIRST, SECOND), 0.0, INF, 300, "the exponent c - 1 is rounded"),
+    Allowance("pow, x^0.1", (VALUE,), 0.0, INF, 8, "the exponent is rounded to the dtype"),
+    Allowance("pow, 2.0^x", (FIRST, SECOND), 15.9, INF, INF, "2^x overflows", dtypes=(HALF,)),
+    Allowance("pow, 0.5^x", (FIRST, SECOND), -INF, -15.9, INF, "2^-x overflows", dtypes=(HALF,)),
+    Allowance("atan2 of (x, large", (FIRST,), -INF, INF, INF, OVERFLOW, dtypes=(HALF,)),
+    Allowance("atan2 of (large, x", (FIRST,), -INF, INF, INF, OVERFLOW, dtypes=(HALF,)),
+    Allowance("atan2 of (x, small", (SECOND,), -0.01, 0.01, INF, OVERFLOW, dtypes=(HALF,)),
+    Allowance("atan2 of (small, x", (SECOND,), -0.01, 0.01, INF, OVERFLOW, dtypes=(HALF,)),
+    Allowance("hypot, large", (FIRST,), -INF, INF, INF, OVERFLOW, dtypes=(HALF,)),
+    Allowance("softplus, beta 2", (VALUE,), 3e4, INF, INF, "beta x overflows", dtypes=(HALF,)),
+    Allowance("softplus, beta 2", (VALUE,), 1.7e38, INF, INF, "beta x overflows"),
+    Allowance("silu, beta 2", (SECOND,), -INF, -3e4, INF, "beta x overflows", dtypes=(HALF,)),
+    Allowance("silu, beta 2", (SECOND,), 3e4, INF, INF, "beta x overflows", dtypes=(HALF,)),
+    Allowance("silu, beta 2", (SECOND,), -INF, -1.7e38, INF, "beta x overflows"),
+    Allowance("silu, beta 2", (SECOND,), 1.7e38, INF, INF, "beta x overflows"),
+    Allowance("silu", (VALUE,), -1e3, -5.0, 8, SUBNORMAL, dtypes=(HALF,)),
+    Allowance("silu", (VALUE,), -110.0, -40.0, 120, SUBNORMAL, dtypes=(SINGLE,)),
+    Allowance("silu", (VALUE,), -750.0, -350.0, 1000, SUBNORMAL, dtypes=(DOUBLE,)),
+    Allowance("atanh", (SECOND,), -1.0, 1.0, 12, "seven roundings", dtypes=(HALF,)),
+    Allowance("silu", (FIRST,), -1.4, -0.6, 8, ROOT, unit=0.25),
+    Allowance("silu", (SECOND,), -2.6, 2.6, 8, ROOT, unit=0.25),
+    Allowance("gelu", (FIRST,), -1.3, -0.6, 8, ROOT, unit=0.25),
+    Allowance("gelu", (SECOND,), -1.6, 1.6, 8, ROOT, unit=0.25),
+    Allowance("gelu by tanh", (VALUE, FIRST), -INF, -1.0, 1500, EXPONENT),
+    Allowance("gelu by tanh", (SECOND,), -INF, INF, 4000, EXPONENT),
+    Allowance("logaddexp", ALL, -INF, INF, 512, EXPONENT),
+    Allowance("sigmoid_cross_entropy, label 0.25", (FIRST,), -1.4, -0.8, 8, ROOT, unit=0.25),
+    Allowance("softmax_cross_entropy", (FIRST, SECOND), -INF, INF, 32, EXPONENT),
+    Allowance("log_softmax", (FIRST, SECOND), -INF, INF, 32, EXPONENT),
+    Allowance("erfinv", (FIRST, SECOND), -1.0, 1.0, 150, EXPONENT),
+    Allowance("lgamma", (VALUE,), -1e-300, 1e-300, INF, SUBNORMAL),
+    Allowance("polygamma", ALL, 1e70, INF, INF, "x^2 overflows"),
+    Allowance("lgamma", (VALUE,), -30.0, 4.0, 64, ROOT, unit=1.0),
+    Allowance("lgamma", (FIRST,), -30.0, 3.0, 64, ROOT, unit=1.0),
+    Allowance("digamma", (VALUE,), -30.0, 3.0, 64, ROOT, unit=1.0),
+    Allowance("lgamma", (SECOND,), -30.0, 0.0, 1000, REFLECTION),
+    Allowance("digamma", (FIRST, SECOND), -30.0, 0.0, 1000, REFLECTION),
+    Allowance("polygamma", ALL, -30.0, 0.0, 1000, REFLECTION),
+    Allowance(
+        "log_softmax",
+        ALL,
+        80.0,
+        INF,
+        INF,
+        "below the normal numbers e^x is 0: there exp takes many times as long",
+        compiled=True,
+    ),
+)  # fmt: skip
+
+
+def judged(row: Row, order: int, device: str, x: Any, found: Any, size: Any) -> Any:
+    """The errors as multiples of what is allowed: right up to 1."""
+    dtype = str(x.dtype)
+    usual = 8.0 if order or row.special else 4.0
+    if dtype == HALF and not order:
+        usual = 2.0
+    shares = found / usual
+    for allowance in TABLE:
+        if not allowance.holds(row, order, dtype, device):
+            continue
+        error = found
+        if allowance.unit:
+            with np.errstate(invalid="ignore"):
+                error = found * np.minimum(size / allowance.unit, 1.0)
+        allowed = np.zeros(x.shape) if allowance.limit == INF else error / allowance.limit
+        shares = np.where(allowance.covers(x, size), np.minimum(shares, allowed), shares)
+    return shares
