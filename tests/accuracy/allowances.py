@@ -139,3 +139,17 @@ def judged(row: Row, order: int, device: str, x: Any, found: Any, size: Any) -> 
         allowed = np.zeros(x.shape) if allowance.limit == INF else error / allowance.limit
         shares = np.where(allowance.covers(x, size), np.minimum(shares, allowed), shares)
     return shares
+
+
+def comparable(row: Row, order: int, x: Any, found: Any, size: Any) -> Any:
+    """The errors for a table: at roots in the unit of the terms, 0 where a factor is subnormal."""
+    for allowance in TABLE:
+        if not allowance.holds(row, order, str(x.dtype), "numpy"):
+            continue
+        if allowance.unit:
+            with np.errstate(invalid="ignore"):
+                scaled = found * np.minimum(size / allowance.unit, 1.0)
+            found = np.where(allowance.covers(x, size), scaled, found)
+        if allowance.is_subnormal:
+            found = np.where(allowance.covers(x, size), 0.0, found)
+    return found
