@@ -295,8 +295,7 @@ def _silu_gradient(x: Array, gy: Array) -> Array:
     slopes += 1.0
     slopes *= xp.maximum(small, positive)
     slopes /= whole
-    slopes *= gy
-    return slopes
+    return slopes * gy
 
 
 def silu(x: Any, beta: float = 1.0) -> Variable:
@@ -496,8 +495,7 @@ def _gelu_gradient(x: Array, gy: Array) -> Array:
     bell *= x
     bell *= 1.0 / ROOT_2PI
     slopes += bell
-    slopes *= gy
-    return slopes
+    return slopes * gy
 
 
 class GELUGrad(FunctionNode):
@@ -586,8 +584,7 @@ def _tanh_gelu_gradient(x: Array, gy: Array) -> Array:
     slope *= w
     slope += 1.0
     slope *= sigmoid_of(xp, v)
-    slope *= gy
-    return slope
+    return slope * gy
 
 
 class TanhGELUGrad(FunctionNode):
@@ -680,8 +677,7 @@ def _hard_silu_gradient(x: Array, gy: Array) -> Array:
     slopes *= 1.0 / 6.0
     slopes *= xp.astype(xp.abs(x) < 3, x.dtype)
     slopes += _hard_sigmoid(x)
-    slopes *= gy
-    return slopes
+    return slopes * gy
 
 
 class HardSiLUGrad(FunctionNode):

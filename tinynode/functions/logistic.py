@@ -68,8 +68,7 @@ def _sigmoid_gradient(x: Array, gy: Array) -> Array:
     whole = small + 1.0
     small /= whole
     small /= whole
-    small *= gy
-    return small
+    return small * gy
 
 
 def sigmoid_gradient(x: Variable, gy: Variable) -> Variable:

@@ -140,8 +140,7 @@ class TanhGrad(FunctionNode):
 def _tanh_gradient(x: Array, gy: Array) -> Array:
     slopes = 1.0 / namespace_of(x).cosh(x)
     slopes *= slopes
-    slopes *= gy
-    return slopes
+    return slopes * gy
 
 
 def tanh(x: Any) -> Variable:
