@@ -73,6 +73,8 @@ class FunctionNode(HookOwner):
         is_broadcasting: True for two inputs, if the only check is that the shapes broadcast.
         is_polynomial: True if the outputs are polynomials of the floating inputs.
         finite_slope: True if elementwise, with finite derivatives at finite retained values.
+        infinite_slope: True if a derivative may be infinite or NaN at finite retained values, and
+            backward leaves it to a mask to keep zeros; see ``functions/masking.py``.
         is_masked: True after the backward of a mask behind; see ``functions/masking.py``.
         complex_rule: "" refuses complex arrays; "conjugate" retains their conjugates; "own" not.
         is_complex: True if an input or output is complex.
@@ -103,6 +105,7 @@ class FunctionNode(HookOwner):
     is_broadcasting: bool = False
     is_polynomial: bool = False
     finite_slope: bool = False
+    infinite_slope: bool = False
     is_masked: bool = False
     complex_rule: str = ""
     is_complex: bool = False

@@ -367,6 +367,7 @@ class Remainder(BroadcastingNode):
     With g = dL/dz:   dL/dx = sum_to(g, s)   dL/dy = -sum_to(g * floor(x / y), t)
     """
 
+    infinite_slope = True
     input_names = ("x1", "x2")
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -399,6 +400,7 @@ class FMod(BroadcastingNode):
     With g = dL/dz:   dL/dx = sum_to(g, s)   dL/dy = -sum_to(g * trunc(x / y), t)
     """
 
+    infinite_slope = True
     input_names = ("x1", "x2")
 
     def forward(self, inputs: Arrays) -> Arrays:

@@ -294,6 +294,7 @@ class Pow(BroadcastingNode):
     ln x counts as 0 at x = 0. Beside complex numbers, ln x of x < 0 is ln |x| + i pi
     """
 
+    infinite_slope = True
     guard = guards.POWER
     complex_rule = "conjugate"
 

@@ -53,6 +53,7 @@ from tinynode.functions.decompositions import (
 from tinynode.functions.exponential import pow
 from tinynode.functions.indexing import get_item, take
 from tinynode.functions.manipulation import concat
+from tinynode.functions.masking import keep_zeros
 from tinynode.functions.operands import (
     as_floating,
     as_integer,
@@ -573,7 +574,7 @@ class VectorNorm(ReducingNode):
     With u = x / y:   dL/dx = dL/dy * sign(u) |u|^(p-1), and 0 where y = 0 and p > 0
     """
 
-    finite_slope = True
+    infinite_slope = True  # the second derivative, at y = 0
     wide = True
 
     def __init__(self, axes: Axes, keepdims: bool, ord: float) -> None:
@@ -639,7 +640,7 @@ class Direction(BroadcastingNode):
     """
 
     guard = guards.LENGTH
-    finite_slope = True
+    infinite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
@@ -652,7 +653,10 @@ class Direction(BroadcastingNode):
         (y,) = self.get_retained_inputs()
         (u,) = self.get_retained_outputs()
         gx = g / y
-        return self.unbroadcast(gx, -(gx * u) if 1 in target_input_indexes else None)
+        share = gx * u
+        if self.is_masked:  # the gradient of y is a sum, so zeros are kept before
+            gx, share = keep_zeros(gx, g, gx), keep_zeros(share, g, share)
+        return self.unbroadcast(gx, -share)
 
 
 def matrix_norm(x: Any, *, keepdims: bool = False, ord: float | str = "fro") -> Variable:

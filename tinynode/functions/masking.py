@@ -8,10 +8,11 @@ keep the 0:
 1. The derivative is infinite at a finite operand, as that of ``log`` at 0. Such a function
    multiplies by ``zero_safe_multiply``.
 2. The derivative is infinite because an operand is, as in ``x * log(x)``. Such a function does not
-   know of masks. Its class says ``finite_slope = True``. The backward of a mask calls
-   ``mark_masked``, which marks all functions before. For the backward of a marked function, an
-   operand that is not finite counts as 0 where the gradient is 0. A hook does this, and only if
-   there is such an operand.
+   know of masks. The backward of a mask calls ``mark_masked``, which marks all functions before.
+   If a marked function retains a number that is not finite, a hook keeps its zeros: where the
+   gradient of the output is 0, a gradient that is not finite becomes 0. In functions of rows,
+   such as ``softmax``, the gradients of the whole row must be 0. For a class that says
+   ``finite_slope = True``, an operand that is not finite counts as 0 there, before the backward.
 
 Both rules ask for a gradient of 0 and for an infinity. The gradient alone would not do: that of
 (log x)^2 / 2 is 0 at x = 1, and the second derivative is 1.
@@ -22,6 +23,7 @@ stands for several others hands the marks on, inwards and outwards: see ``marks_
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -40,7 +42,7 @@ from tinynode.devices import (
     namespace_of,
     without_hidden_axes,
 )
-from tinynode.functions.shapes import unbroadcast
+from tinynode.functions.shapes import broadcasts_to, reshape, sum_to, unbroadcast
 
 __all__ = ["KeepZeros"]
 
@@ -110,19 +112,40 @@ def mark_masked(mask: FunctionNode, always: bool = False) -> None:
 def mark(function: FunctionNode, always: bool) -> None:
     """Mark a function alone. ``always`` is for nets, in which no values are known."""
     function.is_masked = True
-    if function.finite_slope and (always or _has_infinite(function)):
+    numbers = [array for arrays in retained_arrays(function) for array in arrays]
+    numbers = [array for array in numbers if array is not None and is_differentiable(array)]
+    if always or function.infinite_slope:
+        is_kept = not function.is_polynomial or function.finite_slope
+    else:
+        is_kept = not all(all_finite(without_hidden_axes(array)) for array in numbers)
+    if is_kept:
         function.add_hook(FiniteOperands())
 
 
-def _has_infinite(function: FunctionNode) -> bool:
-    """True if a function retains a number that is not finite."""
-    for arrays in retained_arrays(function):
-        for array in arrays:
-            if array is None or not is_differentiable(array):
-                continue
-            if not all_finite(without_hidden_axes(array)):
-                return True
-    return False
+def _size_of_gradients(function: FunctionNode, gradients: Gradient) -> Any:
+    """0 for elements of the first input that only gradients of 0 concern; None if unknown.
+
+    (s), the shape of the input; or in functions of rows (s with 1 at the axes).
+    """
+    if function.is_elementwise or function.finite_slope:
+        return gradients[0]
+    axes = getattr(function, "axes", getattr(function, "axis", None))
+    axes = (axes,) if isinstance(axes, int) else axes
+    if not isinstance(axes, tuple) or not function.inputs:
+        return None
+    size: Any = None
+    shape = tuple(1 if i in axes else n for i, n in enumerate(function.inputs[0].shape))
+    for gradient in gradients:
+        if gradient is None:
+            continue
+        part = abs(gradient)
+        if len(part.shape) == len(shape):
+            part = sum_to(part, shape)
+        if math.prod(part.shape) != math.prod(shape):
+            return None
+        part = reshape(part, shape)
+        size = part if size is None else size + part
+    return size
 
 
 class FiniteOperands(FunctionHook):
@@ -137,8 +160,11 @@ class FiniteOperands(FunctionHook):
         self._running = threading.local()  # several threads may walk one graph
 
     def added(self, function: Any) -> None:
-        self._before = function.for_backward
-        function.for_backward = self._as_variables
+        self._function = function
+        self._before, self._backward = function.for_backward, function.backward
+        function.backward = self._kept_gradients
+        if function.finite_slope:
+            function.for_backward = self._as_variables
 
     def backward_preprocess(
         self,
@@ -161,6 +187,20 @@ class FiniteOperands(FunctionHook):
 
     def failed(self, function: Any, direction: str, error: BaseException) -> None:
         self._running.gradient = None
+
+    def _kept_gradients(
+        self, target_input_indexes: Indexes, grad_outputs: Gradient
+    ) -> Sequence[Variable | None]:
+        """The gradients, but 0 where they are not finite and none of the outputs' counts."""
+        results = self._backward(target_input_indexes, grad_outputs)
+        size = _size_of_gradients(self._function, grad_outputs)
+        if size is None:
+            return results  # type: ignore[no-any-return]
+        kept = []
+        for gx in results:
+            is_alike = gx is not None and broadcasts_to(size.shape, gx.shape)
+            kept.append(keep_zeros(gx, size, gx) if is_alike else gx)
+        return tuple(kept)
 
     def _as_variables(self, retained: Sequence[Variable]) -> tuple[Variable, ...]:
         """The retained Variables, with zeros; unchanged outside of a backward."""

@@ -15,10 +15,12 @@ from tinynode.devices import Array, Arrays, einsum_array, namespace_of, sum_arra
 from tinynode.errors import OperandError, describe
 from tinynode.functions import guards
 from tinynode.functions.arithmetic import BroadcastingNode, multiply
+from tinynode.functions.arithmetic import abs as absolute
 from tinynode.functions.attributes import AxisFromEnd, Labels
 from tinynode.functions.checked import checked, checked_flag
 from tinynode.functions.complex_numbers import conj
 from tinynode.functions.indexing import get_item
+from tinynode.functions.masking import keep_zeros
 from tinynode.functions.operands import (
     as_integer,
     as_operand,
@@ -270,9 +272,14 @@ class VecDot(BroadcastingNode):
         x, y = self.get_retained_inputs()
         spread = expand_dims(gz, self.axis)
         turned = conj(spread) if self.is_complex else spread
-        gx = unbroadcast(turned * y, self, 0) if 0 in target_input_indexes else None
-        gy = unbroadcast(spread * x, self, 1) if 1 in target_input_indexes else None
-        return gx, gy
+        factors = (turned, y), (spread, x)
+        gradients: list[Variable | None] = [None, None]
+        for i in target_input_indexes:
+            product = factors[i][0] * factors[i][1]
+            if self.is_masked:
+                product = keep_zeros(product, spread, product)
+            gradients[i] = unbroadcast(product, self, i)
+        return tuple(gradients)
 
 
 def vecdot(x: Any, y: Any, *, axis: int = -1) -> Variable:
@@ -422,10 +429,21 @@ class Einsum(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         xs = self.get_retained_inputs()
+        if self.is_masked and gy is not None:
+            xs = tuple(self._counting(k, x, gy) for k, x in enumerate(xs))
         gradients = []
         for i in target_input_indexes:
             gradients.append(self._gradient(i, xs, gy))
         return tuple(gradients)
+
+    def _counting(self, k: int, x: Variable, gy: Variable) -> Variable:
+        """Operand k, but 0 where it is not finite and only gradients of 0 concern it."""
+        subscript = self.subscripts[k]
+        reached = "".join(label for label in subscript if label in self.output)
+        size = Einsum((self.output,), reached).apply((absolute(gy),))[0]
+        lengths = zip(subscript, x.shape, strict=True)
+        size = reshape(size, tuple(n if label in reached else 1 for label, n in lengths))
+        return keep_zeros(x, size, x)
 
     def _gradient(self, i: int, xs: tuple[Variable, ...], gy: Variable | None) -> Variable:
         subscript = self.subscripts[i]

@@ -24,7 +24,7 @@ from tinynode.devices import (
 from tinynode.devices import is_floating as is_floating_array
 from tinynode.errors import InvalidType, OperandError, describe, dtype_name, unknown_keywords
 from tinynode.functions import guards
-from tinynode.functions.arithmetic import divide
+from tinynode.functions.arithmetic import divide, zero_safe_multiply
 from tinynode.functions.attributes import Axes
 from tinynode.functions.checked import checked_flag, checked_float, checked_rising_axes
 from tinynode.functions.comparison import equal
@@ -401,7 +401,6 @@ class Std(ReducingNode):
     """
 
     guard = guards.STD
-    finite_slope = True
     wide = True
 
     def __init__(self, axes: Axes, keepdims: bool, divisor: float) -> None:
@@ -432,7 +431,7 @@ class Std(ReducingNode):
         (x,) = self.get_retained_inputs()
         y = self._kept(self.get_retained_outputs()[0])
         share = self._kept(grad_outputs[0]) * (1.0 / self.divisor)
-        return ((x - mean(x, self.axes, keepdims=True)) / y * share,)
+        return (zero_safe_multiply(share, (x - mean(x, self.axes, keepdims=True)) / y),)
 
 
 def std(

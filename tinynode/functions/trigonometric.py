@@ -280,6 +280,7 @@ def atan(x: Any) -> Variable:
 class Sinh(FunctionNode):
     """y = sinh x.   x: (s) -> y: (s).   dL/dx = dL/dy * cosh x"""
 
+    infinite_slope = True
     is_elementwise = True
     guard = guards.EXP.format("sinh")
     complex_rule = "conjugate"
@@ -303,6 +304,7 @@ def sinh(x: Any) -> Variable:
 class Cosh(FunctionNode):
     """y = cosh x.   x: (s) -> y: (s).   dL/dx = dL/dy * sinh x"""
 
+    infinite_slope = True
     is_elementwise = True
     guard = guards.EXP.format("cosh")
     complex_rule = "conjugate"

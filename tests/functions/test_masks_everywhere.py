@@ -1,0 +1,140 @@
+"""Every function keeps the zeros of a mask: values at poles, out of the domain, infinite and NaN.
+
+A row of numbers stands before a mask. The first and the second derivative are exactly 0 where the
+mask hides, eagerly, compiled, in checkpoints, in vmap and in a compiled vmap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinynode as tn
+
+F = tn.functions
+Function = Callable[[Any], Any]
+
+
+@pytest.fixture(autouse=True)
+def _without_warnings() -> Iterator[None]:
+    with np.errstate(all="ignore"):
+        yield
+
+
+NAMES = """abs acos acosh asin asinh atan atanh cos cosh digamma elu erf erfc erfinv exp expm1 gelu
+hard_sigmoid hard_silu hard_tanh leaky_relu lgamma log log10 log1p log2 log_sigmoid negative
+reciprocal relu rsqrt selu sigmoid silu sin sinh softplus sqrt square tan tanh"""
+PAIRS = "add subtract multiply divide pow maximum minimum atan2 hypot fmod remainder logaddexp"
+ELEMENTWISE: dict[str, Function] = {
+    **{name: getattr(F, name) for name in NAMES.split()},
+    "clip": lambda x: F.clip(x, -1.0, 1.0),
+    "x ** 0.5": lambda x: x**0.5,
+    "x ** -1": lambda x: x**-1.0,
+    "2 ** x": lambda x: 2.0**x,
+    "tanh gelu": lambda x: F.gelu(x, approximate=True),
+}
+for name in [*PAIRS.split(), "copysign"]:
+    function = getattr(F, name)
+    ELEMENTWISE[f"{name}(x, x)"] = lambda x, f=function: f(x, x)
+    ELEMENTWISE[f"{name}(x, 2)"] = lambda x, f=function: f(x, x * 0.0 + 2.0)
+    ELEMENTWISE[f"{name}(2, x)"] = lambda x, f=function: f(x * 0.0 + 2.0, x)
+    ELEMENTWISE[f"{name}(x, 1 / x)"] = lambda x, f=function: f(x, 1.0 / x)
+
+GAMMA = np.array([1.0, 2.0, 3.0])
+ROWS: dict[str, Function] = {
+    "sum": lambda x: F.sum(x * x, axis=1, keepdims=True),
+    "mean": lambda x: F.mean(x, axis=1, keepdims=True),
+    "prod": lambda x: F.prod(x, axis=1, keepdims=True),
+    "max": lambda x: F.max(x, axis=1, keepdims=True),
+    "var": lambda x: F.var(x, axis=1, keepdims=True),
+    "std": lambda x: F.std(x, axis=1, keepdims=True),
+    "norm": lambda x: F.linalg.vector_norm(x, axis=1, keepdims=True),
+    "norm without axes": lambda x: F.linalg.vector_norm(x, axis=1)[:, None],
+    "norm 3": lambda x: F.linalg.vector_norm(x, axis=1, keepdims=True, ord=3),
+    "cumulative_sum": lambda x: F.cumulative_sum(x, axis=1),
+    "logsumexp": lambda x: F.logsumexp(x, axis=1, keepdims=True),
+    "softmax": lambda x: F.softmax(x, axis=1),
+    "log_softmax": lambda x: F.log_softmax(x, axis=1),
+    "layer_norm": lambda x: F.layer_norm(x, GAMMA),
+    "rms_norm": lambda x: F.rms_norm(x, GAMMA),
+    "normalize": F.normalize,
+    "cosine_similarity": lambda x: F.cosine_similarity(x, x * 2.0)[:, None],
+    "vecdot": lambda x: F.vecdot(x, x)[:, None],
+    "einsum": lambda x: F.einsum("ij,ij->i", x, x)[:, None],
+    "einsum of three": lambda x: F.einsum("ij,ij,ij->i", x, x, x)[:, None],
+    "huber": lambda x: F.huber(x, x * 0.0, reduction="none"),
+    "kl_divergence": lambda x: F.kl_divergence(x, F.abs(x), reduction="none"),
+}
+
+
+def vmapped(f: Function) -> Function:
+    return lambda x: tn.vmap(f)(x[None])[0]
+
+
+RUNS: list[Function] = [
+    lambda f: f,
+    lambda f: tn.compile(f),
+    lambda f: lambda x: tn.checkpoint(f, x),
+    vmapped,
+    lambda f: tn.compile(vmapped(f)),
+]
+
+
+def hidden_derivatives(f: Function, run: Any, numbers: Any, shown: Any) -> Iterator[Any]:
+    """The derivatives of both orders at the hidden elements of the first row."""
+    x = tn.Variable(np.array(numbers))
+
+    def masked(x: Any) -> Any:
+        return F.where(tn.asarray(np.array(shown)), f(x), 0.0)
+
+    (gx,) = tn.grad([F.sum(run(masked)(x))], [x], enable_double_backprop=True)
+    yield gx.array[0]
+    ggx = tn.grad([F.sum(gx)], [x])[0] if gx.requires_grad else None
+    if ggx is not None:  # None stands for zeros
+        yield ggx.array[0]
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_elementwise_functions_keep_zeros(name: str, run: Any) -> None:
+    for planted in (0.0, 1.0, -1.0, -3.0, 1e3, np.inf, -np.inf, np.nan):
+        found = hidden_derivatives(ELEMENTWISE[name], run, [planted, 0.5], [False, True])
+        for order, derivative in enumerate(found, 1):
+            assert derivative == 0.0, (planted, order)
+
+
+@pytest.mark.parametrize("made", ["1 / x", "-1 / x", "sqrt(x - 1)"])
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_operands_that_a_function_made_keep_zeros(name: str, made: str) -> None:
+    before: Function = {
+        "1 / x": lambda x: 1.0 / x,
+        "-1 / x": lambda x: -1.0 / x,
+        "sqrt(x - 1)": lambda x: F.sqrt(x - 1.0),
+    }[made]
+    for run in RUNS[:2]:
+        f = ELEMENTWISE[name]
+        for derivative in hidden_derivatives(
+            lambda x, f=f: f(before(x)), run, [0.0, 2.5], [False, True]
+        ):
+            assert derivative == 0.0
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("name", ROWS)
+def test_functions_of_rows_keep_the_zeros_of_hidden_rows(name: str, run: Any) -> None:
+    other = [0.5, 1.5, 0.7]
+    for planted in (0.0, -1.0, np.inf, -np.inf, np.nan):
+        for row in ([planted, 1.0, 2.0], [planted] * 3):
+            found = hidden_derivatives(ROWS[name], run, [row, other], [[False], [True]])
+            for order, derivative in enumerate(found, 1):
+                np.testing.assert_array_equal(derivative, [0.0] * 3, err_msg=f"{row} {order}")
+
+
+@pytest.mark.parametrize("name", ["softmax", "norm", "std", "layer_norm", "einsum"])
+def test_rows_without_a_mask_are_not_finite_as_before(name: str) -> None:
+    x = tn.Variable(np.array([[np.inf, 1.0, 2.0]]))
+    (gx,) = tn.grad([F.sum(ROWS[name](x))], [x])
+    assert not np.isfinite(gx.array).all()
