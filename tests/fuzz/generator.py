@@ -28,6 +28,7 @@ LARGE = [(300, 3), (2, 4100), (33_000,), (130, 130)]
 """Shapes over limits of the fast path."""
 VIEWS = ["", "", "", ".T", "[::-1]", "[::2]", "[..., ::-1]", "[..., 1:]", "[::-2]"]
 DTYPES = ["float64", "float32", "float64", "float32", "float16"]
+VALUES = ["special", "range", "special", "ties", "near"]
 HIGHEST = 50.0
 """Larger values make a step too sensitive to rounding."""
 LONGEST = 30
@@ -73,10 +74,11 @@ class Writer:
         inputs, steps: the parts of the program.
         values: the values by name, beside the globals of the text.
         dtype: the usual floating dtype of inputs.
+        is_wide: True if inputs have values of the whole range, NaN and infinities included.
     """
 
-    def __init__(self, draw: Any) -> None:
-        self.draw = draw
+    def __init__(self, draw: Any, is_wide: bool = False) -> None:
+        self.draw, self.is_wide = draw, is_wide
         self.inputs: list[Input] = []
         self.steps: list[Step] = []
         self.values: dict[str, Any] = {}
@@ -117,7 +119,8 @@ class Writer:
         requires = is_float and not self.once_in(8)
         name = f"x{len(self.inputs)}"
         seed = self.integer(0, 255)
-        one = Input(name, memory_shape(shape, view), dtype, view, seed, requires)
+        values = self.one_of(VALUES) if self.is_wide and is_float else "near"
+        one = Input(name, memory_shape(shape, view), dtype, view, seed, requires, values)
         self.inputs.append(one)
         self.values[name] = tn.Variable(one.host(), requires_grad=False)
         return Var(name)
@@ -192,7 +195,7 @@ class Writer:
             self.steps.append(step)
             self.failed = True
             raise _StepFailedError from None
-        if _is_calm(self.values[target]):
+        if _is_calm(self.values[target], self.is_wide):
             self.steps.append(step)
             return Var(target)
         del self.values[target]
@@ -243,10 +246,12 @@ def _broadcasts(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
         return False
 
 
-def _is_calm(value: Any) -> bool:
+def _is_calm(value: Any, is_wide: bool) -> bool:
     array = value.array if isinstance(value, tn.Variable) else value
     if array.size > 150_000:
         return False
+    if is_wide and array.dtype.kind == "f":
+        return True
     return not array.size or bool(np.all(np.isfinite(array) & (np.abs(array) <= HIGHEST)))
 
 
@@ -531,7 +536,8 @@ def choosing(w: Writer) -> None:
     elif kind == 3:
         w.apply("detach", x, form="operator")
     else:
-        w.apply("astype", x, w.one_of(["float64", "float32", "float16", "int64", "float32"]))
+        whole = "float64" if w.is_wide else "int64"  # no integer stands for NaN
+        w.apply("astype", x, w.one_of(["float64", "float32", "float16", whole, "float32"]))
 
 
 def integers(w: Writer) -> None:
@@ -633,7 +639,7 @@ def images(w: Writer) -> None:
 def matrices(w: Writer) -> None:
     """Linear algebra on x x^T + 3 I, for float32 and float64."""
     x = w.a_float(_has_small_matrices, (2, 3))
-    if not _has_small_matrices(w.of(x)) or not (y := w.inside(x)):
+    if w.is_wide or not _has_small_matrices(w.of(x)) or not (y := w.inside(x)):
         return
     turned = w.apply("matrix_transpose", y)
     product = turned and w.apply("matmul", y, turned, form="operator")
@@ -664,9 +670,15 @@ def one_step(draw: Any, writer: Writer, families: Sequence[Family] = ()) -> None
 
 
 @st.composite
-def programs(draw: Any, least: int = 3) -> Program:
-    """Programs of 3 to 30 functions, and a few helpers of these."""
-    writer = Writer(draw)
+def programs(draw: Any, least: int = 3, is_wide: bool = False) -> Program:
+    """Programs of 3 to 30 functions, and a few helpers of these.
+
+    Args:
+        draw: Hypothesis's function of draws.
+        least: the fewest functions.
+        is_wide: True for values of the whole range.
+    """
+    writer = Writer(draw, is_wide)
     for _ in range(writer.integer(1, 3)):
         writer.input(large=writer.once_in(60))
     for _ in range(LONGEST):

@@ -32,6 +32,10 @@ OPERATORS = {
     "greater_equal": ">=",
     "equal": "==",
 }
+SPECIAL = (
+    "[nan, nan, inf, -inf, 0.0, 0.0, -0.0, -0.0, 1.0, 1.0, -1.0, 2.0, {tiny}, -{tiny}, {huge}]"
+)
+"""Values at which formulas break: the smallest subnormal and the largest number of a dtype too."""
 PRINTED = 200
 """Arrays with more elements are printed as the expression that draws the elements."""
 
@@ -80,7 +84,7 @@ def _item_text(item: Any) -> str:
 
 @functools.lru_cache(64)
 def _evaluate(expression: str) -> Any:
-    return np.asarray(eval(expression, {"np": np}))
+    return np.asarray(eval(expression, {"np": np, "nan": np.nan, "inf": np.inf}))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,6 +98,8 @@ class Input:
         view: an expression behind the array: ".T", "[::2]", or empty.
         seed: draws the values.
         requires_grad: True for a differentiable input.
+        values: "near", thousandths of at most 3 in magnitude; "ties", small whole numbers;
+            "range", all magnitudes of the dtype; "special", the same with NaN, infinities, zeros.
     """
 
     name: str
@@ -102,14 +108,35 @@ class Input:
     view: str = ""
     seed: int = 0
     requires_grad: bool = True
+    values: str = "near"
 
     @property
     def drawn(self) -> str:
-        """The expression that draws the values: thousandths, of at most 3 in magnitude."""
-        ends = (0, 2) if self.dtype == "bool" else (-4, 5)
-        if self.dtype.startswith("float"):
-            return f"np.random.default_rng({self.seed}).integers(-3000, 3001, {self.shape}) / 1000"
-        return f"np.random.default_rng({self.seed}).integers(*{ends}, {self.shape})"
+        """The expression that draws the values."""
+        if not self.dtype.startswith("float"):
+            ends = (0, 2) if self.dtype == "bool" else (-4, 5)
+            return self._numbers(f"integers(*{ends}, {self.shape})")
+        if self.values == "near":
+            return self._numbers(f"integers(-3000, 3001, {self.shape}) / 1000")
+        if self.values == "ties":
+            return self._numbers(f"integers(-2, 3, {self.shape}) * 1.0")
+        return self._drawn_from_range()
+
+    def _numbers(self, drawn: str, part: int = 0) -> str:
+        seed = self.seed if part == 0 else [self.seed, part]
+        return f"np.random.default_rng({seed}).{drawn}"
+
+    def _drawn_from_range(self) -> str:
+        limits = np.finfo(self.dtype)
+        exponents = (limits.minexp - limits.nmant, limits.maxexp)
+        parts = self._numbers(f"uniform(-1, 1, {self.shape})")
+        scaled = f"np.ldexp({parts}, {self._numbers(f'integers(*{exponents}, {self.shape})', 1)})"
+        if self.values == "range":
+            return scaled
+        special = SPECIAL.format(tiny=float(limits.smallest_subnormal), huge=float(limits.max))
+        is_special = self._numbers(f"random({self.shape}) < 0.4", 2)
+        chosen = self._numbers(f"choice({special}, {self.shape})", 3)
+        return f"np.where({is_special}, {chosen}, {scaled})"
 
     def host(self, moved: float = 0.0) -> Any:
         """The array; floating values move by up to ``moved``."""
@@ -223,6 +250,16 @@ class Program:
         return {one.dtype for one in self.inputs}.union(casts)
 
     @property
+    def functions(self) -> set[str]:
+        """The names of the functions."""
+        return {step.function for step in self.steps}
+
+    @property
+    def is_wide(self) -> bool:
+        """True if values are drawn from the whole range: formulas may overflow, and give NaN."""
+        return any(one.values != "near" for one in self.inputs)
+
+    @property
     def constants(self) -> list[Any]:
         """The raw arrays."""
         return [step.args[0] for step in self.steps if step.function == "constant"]
@@ -259,7 +296,7 @@ SCRIPT = """\
 from typing import Any
 
 import numpy as np
-from numpy import array
+from numpy import array, inf, nan
 
 import tinynode as tn
 from tinynode import functions as F

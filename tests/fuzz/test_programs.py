@@ -39,7 +39,10 @@ def settings(count: int) -> hypothesis.settings:
     )
 
 
-def test_programs(chunk: int, request: pytest.FixtureRequest, record_property: Any) -> None:
+@pytest.mark.parametrize("values", ["near", "wide"])
+def test_programs(
+    values: str, chunk: int, request: pytest.FixtureRequest, record_property: Any
+) -> None:
     wanted, seed = (request.config.getoption(name) for name in ("programs", "fuzz_seed"))
     chosen = oracles.oracles_of(chunk)
     counts: Counter[str] = Counter()
@@ -47,7 +50,7 @@ def test_programs(chunk: int, request: pytest.FixtureRequest, record_property: A
     def check(program: Program) -> None:
         counts.update(oracles.check(program, chosen))
 
-    given = hypothesis.given(programs())(check)
+    given = hypothesis.given(programs(is_wide=values == "wide"))(check)
     limited = settings(max(1, wanted // max(LEAST_CHUNKS, -(-wanted // CHUNK))))(given)
     hypothesis.seed(1000 * seed + chunk)(limited)()
     idle = [name for name in chosen if not counts[name]]

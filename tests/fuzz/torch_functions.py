@@ -13,6 +13,7 @@ Known departures between the libraries; each function here follows tinynode:
 | ``var`` divides by n - 1 | by n | ``var``, ``std`` |
 | ``clamp`` has gradient 0 at a bound | 1 | ``clip`` |
 | ``x**0`` has second gradient NaN at 0 | 0 | ``pow`` |
+| ``sign`` of NaN is 0 | NaN | ``sign`` |
 | ``copysign`` has second gradient NaN at 0 | 0 | ``copysign`` |
 | the gradient of ``hard_sigmoid`` has a 1/6 of single precision | exact | ``hard_sigmoid`` |
 """
@@ -84,12 +85,16 @@ def floor_divide(x: Any, y: Any) -> Any:
 
 def copysign(x: Any, y: Any) -> Any:
     x, y = promoted(x, y)
-    return torch.abs(x) * torch.where(torch.signbit(y), -1, 1)
+    return x * torch.where(torch.signbit(x) == torch.signbit(y), 1, -1)
 
 
 def pow(x: Any, y: Any) -> Any:
     x, y = promoted(x, y)
     return x * 0 + 1 if y.ndim == 0 and not y.requires_grad and y == 0 else torch.pow(x, y)
+
+
+def sign(x: Any) -> Any:
+    return torch.where(torch.isnan(x), x, torch.sign(x))
 
 
 def zero_safe_multiply(x: Any, y: Any) -> Any:
@@ -98,6 +103,10 @@ def zero_safe_multiply(x: Any, y: Any) -> Any:
 
 def hard_sigmoid(x: Any) -> Any:
     return torch.clamp(x / 6 + 0.5, 0, 1)
+
+
+def hard_tanh(x: Any) -> Any:
+    return F.clip(x, -1.0, 1.0)
 
 
 def identity(x: Any) -> Any:
