@@ -289,7 +289,7 @@ def net_with_gradients() -> tuple[tn.net.NetOp, tn.net.Scope]:
     net = tn.net.NetOp(
         [
             tn.net.Operator("matmul", ["x", "w"], ["h"]),
-            tn.net.Operator("sigmoid", ["h"], ["a"]),
+            tn.net.Operator("log_sigmoid", ["h"], ["a"]),
             tn.net.Operator("sum", ["a"], ["y"], {"axes": (0, 1), "keepdims": False}),
         ],
         "layer",
@@ -304,14 +304,14 @@ def test_a_net_with_its_backward_operators() -> None:
     net, scope = net_with_gradients()
     diagram = graph(net, scope=scope)
     phases = [(one.label, one.phase) for one in diagram.nodes if one.kind == "function"]
-    assert phases[:3] == [("matmul", "forward"), ("sigmoid", "forward"), ("sum", "forward")]
+    assert phases[:3] == [("matmul", "forward"), ("log_sigmoid", "forward"), ("sum", "forward")]
     assert len(phases) > 5 and {phase for _, phase in phases[3:]} == {"backward"}
     assert len(phases) == len(net.flattened())
     assert node(diagram, "w").facts == ("(2, 2), float64", "input")
     assert node(diagram, "w@GRAD").marks == {"root"} and "root" not in node(diagram, "h").marks
     assert node(diagram, "h").rank == 1 and node(diagram, "a").rank == 2
     for kind in ("variable", "function"):
-        assert "sigmoid_grad" in {one.group for one in diagram.nodes if one.kind == kind}
+        assert "log_sigmoid_grad" in {one.group for one in diagram.nodes if one.kind == kind}
     assert diagram.title == "net layer"
 
 
