@@ -136,7 +136,7 @@ def forced_compiled_fast(program: Program) -> Found:
         return compiled(program, "fast")
 
 
-WAITING = {"acos", "asin", "atan2", "atanh", "floor_divide", "remainder"}
+WAITING = {"acos", "asin", "atan2", "atanh", "floor_divide", "hypot", "remainder"}
 """Functions whose derivatives are not right yet over the whole range."""
 ROUNDED = {"layer_norm", "batch_norm"}
 """PyTorch's derivatives are rounded differences of large numbers, where the exact ones are 0."""
