@@ -230,8 +230,9 @@ def check_one(program: Program, found: Found, expected: Found, who: str) -> int:
     """Compare with the least tolerance, or else with the measured tolerance."""
     if program.is_wide:
         runs = [expected, *[eager(program, "numpy", noisy=sign) for sign in (1.0, -1.0)]]
-        if who == "PyTorch" and has_nan(program):  # libraries differ in gradients at NaN
-            found, runs = found[:1], [run[:1] for run in runs]
+        if who == "PyTorch":  # second gradients overflow there, and gradients at NaN differ
+            last = 1 if has_nan(program) else 2
+            found, runs = found[:last], [run[:last] for run in runs]
         return compare_elements(found, runs, who, program.functions)
     try:
         return compare(found, expected, least_tolerances(program, expected), who)
