@@ -177,3 +177,13 @@ def test_norms_agree_with_mpmath_at_the_ends_of_the_range() -> None:
                 found = float(F.linalg.vector_norm(tn.asarray(x), ord=p).array)
                 bound = 8 * np.finfo(dtype).eps * float(exact)
                 assert abs(found - float(exact)) <= bound + np.finfo(dtype).smallest_subnormal
+
+
+def test_a_compiled_gradient_of_det_is_right_for_singular_matrices_after_others() -> None:
+    regular, singular = np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([[1.0, 2.0], [2.0, 4.0]])
+    gradient = tn.compile(tn.gradient(F.linalg.det))
+    for x, cofactors in (
+        (regular, [[3.0, -1.0], [-1.0, 2.0]]),
+        (singular, [[4.0, -2.0], [-2.0, 1.0]]),
+    ):
+        np.testing.assert_allclose(gradient(tn.asarray(x)).array, cofactors, rtol=1e-12)

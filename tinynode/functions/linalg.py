@@ -20,6 +20,7 @@ import numpy
 from tinynode.core.array_arguments import constant_beside, raw_of
 from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
+from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable
 from tinynode.devices import (
     Array,
@@ -221,7 +222,9 @@ class Det(SquareMatrixNode):
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
-        if x.shape[-1] <= 32 and _has_singular(raw_of(x), raw_of(y)):
+        # a net cannot choose at each call, and the cofactors are right for every matrix
+        always = x.shape[-1] <= 8 and is_recording_net()
+        if always or (x.shape[-1] <= 32 and _has_singular(raw_of(x), raw_of(y))):
             return (column(column(gy)) * _cofactors(x),)
         return (column(column(gy * y)) * matrix_transpose(inv(x)),)
 
@@ -243,7 +246,8 @@ def det(x: Any) -> Variable:
     """The determinant of a square matrix.
 
     The gradient needs the inverse. For singular matrices of up to 32 rows, n^2 determinants take
-    the place of the inverse. Larger singular matrices are an error that names ``inv``.
+    the place of the inverse. Larger singular matrices are an error that names ``inv``. In a
+    compiled function the limit is 8 rows.
 
     Raises:
         InvalidType: x is not a stack of square floating matrices.
