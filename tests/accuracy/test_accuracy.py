@@ -103,10 +103,10 @@ def check_compiled(rows: list[Row], dtype: str, count: int) -> None:
 EXACT = """AddAll AsType BitwiseAnd BitwiseInvert BitwiseLeftShift BitwiseOr BitwiseRightShift
 BitwiseXor Clip ClipGrad Conj Copy Equal ExtremeGrad FloorDivide Greater GreaterEqual HardSiLU
 HardSiLUGrad Identity Imag IsFinite IsInf IsNaN KeepZeros Less LessEqual LogicalAnd LogicalNot
-LogicalOr LogicalXor NotEqual Positive Real SafeReciprocal SafeSqrt SameInfinity SignBit ToDevice
+LogicalOr LogicalXor NotEqual Positive Real SameInfinity SignBit ToDevice
 Where ZeroSafeDivide ZeroSafeMultiply"""
 """Functions of a rounding at most, which the table of operations tests."""
-UNDER_OTHER_NAMES = """GELUGrad Gauss LeakyReLUGrad PowConstant ReLUGrad
+UNDER_OTHER_NAMES = """Direction GELUGrad Gauss LeakyReLUGrad PowConstant ReLUGrad
 TanhGELU TanhGELUGrad"""
 
 

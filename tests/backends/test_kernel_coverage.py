@@ -26,6 +26,7 @@ from tinynode import functions as fn
 from tinynode.devices import Fallback, fallback_uses, kernel_uses
 from tinynode.functions import convolution, pooling
 from tinynode.functions.image_windows import Windows
+from tinynode.functions.trigonometric import CircleRoot
 from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import Operator, operator_of
 from tinynode.net.passes import PASSES, TimesNumber
@@ -133,13 +134,16 @@ WINNERS = np.asarray([[[[0, 3], [2, 1]]]], "int8")
 TILES = Windows((2, 2), (2, 2), (0, 0), (1, 1))
 UNARY = [kind for kind, made in formulas.FORMULAS.items() if made.letters == ("x",)]
 BINARY = [kind for kind, made in formulas.FORMULAS.items() if made.letters == ("x", "y")]
-WITHIN_1 = {fn.Acos, fn.Asin, fn.Atanh}
+WITHIN_1 = {fn.Acos, fn.Asin, fn.Atanh, CircleRoot}
 RULE_CASES: dict[type, tuple[Callable[[], Any], list[Any]]] = {
     **{kind: (kind, [abs(draw(30, 4)) / 5 + (kind not in WITHIN_1)]) for kind in UNARY},
     **{kind: (kind, [draw(30, 4), draw(30, 4)]) for kind in BINARY},
     fn.Where: (fn.Where, [draw(30, 4) > 0, draw(30, 4), draw(30, 4)]),
     fn.KeepZeros: (fn.KeepZeros, [draw(30, 4), 0 * draw(30, 4), draw(30, 4)]),
     fn.LeakyReLU: (lambda: fn.LeakyReLU(0.1), [draw(30, 4)]),
+    fn.GELU: (fn.GELU, [draw(30, 4)]),
+    fn.GELUGrad: (fn.GELUGrad, [draw(30, 4), draw(30, 4)]),
+    fn.Gauss: (lambda: fn.Gauss(0.5), [draw(30, 4)]),
     fn.ELU: (lambda: fn.ELU(1.0, 1.0), [draw(30, 4)]),
     fn.Softmax: (lambda: fn.Softmax(1), [draw(30, 4)]),
     fn.LogSoftmax: (lambda: fn.LogSoftmax(1), [draw(30, 4)]),

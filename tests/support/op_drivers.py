@@ -423,7 +423,7 @@ def record(case: Case, device_name: str, seed: int) -> Recorder:
     return recorder
 
 
-_OF_THE_GRAPH = {name for name in vars(tn.FunctionNode) if not name.startswith("__")} - {
+_OF_THE_GRAPH = {name for name in dir(tn.FunctionNode) if not name.startswith("__")} - {
     "output_device"
 }
 

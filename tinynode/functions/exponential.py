@@ -94,6 +94,7 @@ class Expm1(FunctionNode):
     guard = guards.EXP.format("expm1")
     complex_rule = "conjugate"
     finite_slope = True
+    infinite_slope = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
