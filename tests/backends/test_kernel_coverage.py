@@ -240,7 +240,7 @@ def title_of(action: Any) -> str:
 
 
 LABELLED = [draw(3, 4), np.asarray(0.5, "float32"), np.asarray([0, 3, 1])]
-TITLES_OF_LABELS = "View {0} sum {0} {0}".format("softmaxcrossentropygrad")
+TITLES_OF_LABELS = "View {0} sum {0} {0} sum {0} {0}".format("softmaxcrossentropygrad")
 WHOLE = np.arange(12).reshape(3, 4)
 ACTIONS: dict[str, tuple[Any, list[Any], str]] = {
     "a sum of one": (fn.AddAll(), [draw(3, 4)], "View"),
