@@ -1,7 +1,7 @@
 """Rules of norms, deviations and standardized rows.
 
-Requirement: the sums of squares neither overflow nor underflow where the result lies in the range,
-and the loops stay as quick as those of plain sums.
+Requirement: the sums of squares neither overflow nor underflow where the result lies in the range.
+The loops stay as quick as those of plain sums.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ rows of NumPy's arrays are added up in blocks. The sums of the blocks are rows a
 each number takes part in a few short sums. Other libraries add up in blocks themselves.
 
 Short rows are also slow in NumPy, since each row is a loop of its own. Rows side by side in memory
-count as a single long row, so a sum over 10^6 rows of two numbers takes a tenth of the time.
+count as a single long row. A sum over 10^6 rows of two numbers takes a tenth of the time.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ keep the 0:
    multiplies by ``zero_safe_multiply``.
 2. The derivative is infinite because an operand is, as in ``x * log(x)``. Such a function does not
    know of masks. The backward of a mask calls ``mark_masked``, which marks all functions before.
-   If a marked function retains a number that is not finite, a hook keeps its zeros: where the
+   If a marked function retains a number that is not finite, a hook keeps its zeros. Where the
    gradient of the output is 0, a gradient that is not finite becomes 0. In functions of rows,
    such as ``softmax``, the gradients of the whole row must be 0. For a class that says
    ``finite_slope = True``, an operand that is not finite counts as 0 there, before the backward.

@@ -1,8 +1,8 @@
 """Surroundings: the numbers, texts and containers that a function reads from outside.
 
 Requirement: a net has the values of its recording, and a compiled function gives the results of
-the eager one. So a change of a list in the closure, of a mutable default or of a global number is
-noticed, and the function is recorded anew. Variables from outside are inputs of the net.
+the eager one. A change of a list in the closure, of a mutable default or of a global number is
+noticed. The function is recorded anew then. Variables from outside are inputs of the net.
 
 Not watched are attributes of objects, what other functions read, and a container that the function
 itself changes, such as a list of its calls.

@@ -3,8 +3,8 @@
 Requirement: a reader finds the operators, their formulas and the loops, and no macros. A row runs
 in phases: a loop over the row's elements, then the results of the reductions of the loop.
 
-The error of a sum does not grow with the number of rows. A long sum adds up a block of rows, and
-adds the block to the total by ``add_float``, which keeps the rounding error for the next block.
+The error of a sum does not grow with the number of rows. A long sum adds up a block of rows.
+The block is added to the total by ``add_float``, which keeps the rounding error for the next one.
 """
 
 from __future__ import annotations
