@@ -61,4 +61,6 @@ def test_the_gradient_of_a_program(program: str, device: str) -> None:
     loss, start = programs()[program]
     x = tn.asarray(start, dtype="float64", device=device_of_tests(device), requires_grad=True)
     loss(x).backward()
-    np.testing.assert_allclose(tn.to_host(x.grad), differences(loss, start), rtol=1e-7, atol=1e-8)
+    # beside a float64 without axes, PyTorch keeps the float32 of ``asarray`` of a list
+    rtol = 1e-6 if device == "torch" else 1e-7
+    np.testing.assert_allclose(tn.to_host(x.grad), differences(loss, start), rtol=rtol, atol=1e-8)

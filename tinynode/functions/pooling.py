@@ -560,8 +560,9 @@ class UpsampleNearest2d(FunctionNode):
         n, c, height, width = x.shape
         rows, columns = self.scale
         if 0 in x.shape:  # else the loops below would count for nothing
-            shape = (n, c, height * rows, width * columns)
-            return (xp.empty(shape, dtype=x.dtype, device=x.device),)
+            blocks = x[:, :, :, None, :, None]
+            blocks = xp.broadcast_to(blocks, (n, c, height, rows, width, columns))
+            return (xp.reshape(blocks, (n, c, height * rows, width * columns)),)
         wide = xp.empty((n, c, height, width * columns), dtype=x.dtype, device=x.device)
         for j in range(columns):
             wide = put(wide, (..., slice(j, None, columns)), x)
