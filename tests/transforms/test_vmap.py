@@ -12,6 +12,7 @@ import pytest
 import tinynode as tn
 from tinynode.devices import fallback_uses, hidden_axes
 from tinynode.errors import DeviceMixError, GraphError, TraceError, VmapError
+from tinynode.functions.cross_entropies import PutLabels
 
 F = tn.functions
 DEVICES = ["numpy", "fast", "strict"]
@@ -1047,3 +1048,21 @@ def test_examples_may_ignore_different_rows(loss: Any) -> None:
         one = tn.value_and_grad(loss)(x[i], labels[i])
         for a, b in zip(ours, one, strict=True):
             np.testing.assert_allclose(host(a)[i], host(b), rtol=1e-12, atol=1e-14)
+
+
+def test_forward_mode_of_a_compiled_vmap_with_labels_from_outside() -> None:
+    """The passes of the Jacobian run in a vmap without a graph, and share what is outside."""
+    labels = tn.asarray(np.array([0, 1, 2, 0, 2]))
+
+    def put(g: Any) -> Any:
+        return PutLabels(-1, 3).apply((g, labels))[0]
+
+    def whole(g: Any) -> Any:
+        return tn.vmap(put)(tn.functions.reshape(g, (1, 5)))[0]
+
+    g = np.arange(5.0)
+    expected = tn.jacfwd(put)(g).array
+    for way in (whole, tn.compile(whole)):
+        np.testing.assert_array_equal(tn.jacfwd(way)(g).array, expected)
+        with tn.no_grad():
+            np.testing.assert_array_equal(tn.jacfwd(way)(tn.Variable(g)).array, expected)
