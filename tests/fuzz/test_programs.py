@@ -39,7 +39,7 @@ def settings(count: int) -> hypothesis.settings:
     )
 
 
-@pytest.mark.parametrize("values", ["near", "wide"])
+@pytest.mark.parametrize("values", ["near", pytest.param("wide", marks=pytest.mark.slow)])
 def test_programs(
     values: str, chunk: int, request: pytest.FixtureRequest, record_property: Any
 ) -> None:
