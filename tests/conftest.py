@@ -6,6 +6,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -26,6 +27,18 @@ os.environ["SCIPY_ARRAY_API"] = "1"
 # the same examples in every run, and no time limit for one of them: machines differ
 hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("tests")
+
+
+@pytest.fixture
+def native_cache(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
+    """The machine's compiler, and a folder for its libraries that all tests of a run share."""
+    folder = tmp_path_factory.getbasetemp() / "native-cache"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    monkeypatch.setenv("TINYNODE_CACHE", str(folder))
+    with tn.using_config(compiler="auto"):
+        yield folder
 
 
 @pytest.fixture(scope="module")

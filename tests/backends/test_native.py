@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +36,7 @@ except NotBuiltError as error:
 F = tn.get_device("fast")
 
 
-@pytest.fixture(autouse=True)
-def cache(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Path]:
-    folder = tmp_path_factory.getbasetemp() / "native-cache"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    monkeypatch.setenv("TINYNODE_CACHE", str(folder))
-    with tn.using_config(compiler="auto"):
-        yield folder
+pytestmark = pytest.mark.usefixtures("native_cache")
 
 
 @pytest.fixture
@@ -485,7 +476,7 @@ def test_the_c_of_a_shared_function_says_so(at_once: list[str]) -> None:
 SOURCE = "int one(void **p, long start, long stop) { return 1; }\n"
 
 
-def test_a_library_is_compiled_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_is_compiled_once(native_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = SOURCE + "// once\n"
     assert build.library(source).one(None, 0, 0) == 1
     monkeypatch.setattr(build, "_loaded", {})

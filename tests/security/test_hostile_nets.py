@@ -7,7 +7,6 @@ import ctypes
 import json
 import math
 import os
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -36,15 +35,7 @@ MARK = "system"
 COMMAND = '0 && ({extern int system(const char*);system("touch PATH");}) != -9'
 
 
-@pytest.fixture(autouse=True)
-def with_compiler(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
-    folder = tmp_path_factory.getbasetemp() / "native-cache"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    monkeypatch.setenv("TINYNODE_CACHE", str(folder))
-    with tn.using_config(compiler="auto"):
-        yield
+pytestmark = pytest.mark.usefixtures("native_cache")
 
 
 def has_compiler() -> bool:
