@@ -182,8 +182,7 @@ class FunctionNode(HookOwner):
             self.lazy_grad_sum = settings.lazy_grad_sum
             outputs = self._connect(inputs, arrays, results, output_device)
         else:
-            keeps_wish = requires_grad and self.crosses_vmap  # beyond the border it is the same
-            outputs = self._wrap(results, output_device, keeps_wish, None)
+            outputs = self._wrap(results, output_device, False, None)
         for hook in hooks:
             hook.applied(self, inputs, outputs)
         return outputs

@@ -193,7 +193,10 @@ def lifted(x: Variable, place: int | None, axis: HiddenAxis) -> Variable:
         while inner is not axis.device:
             inner, depth = below(inner), depth + 1
     if not hides_variables(device):
-        return IntoBatch(axis, device, place, depth).apply((x,))[0]
+        inside: Variable = IntoBatch(axis, device, place, depth).apply((x,))[0]
+        if x.requires_grad and not inside.requires_grad:  # no graph is recorded, but the Variable
+            return wrap_array(inside.raw, device, True)  # is the same on both sides of the border
+        return inside
     if place is not None:
         array = hidden(x, place, device)
     else:
