@@ -137,7 +137,7 @@ def checked_index(node: Any, index: Any) -> AnyIndex:
     is_right = type(index) is tuple
     if is_right:
         for item in index:
-            if type(item) is not int or not -MOST_INT64 <= item <= MOST_INT64:
+            if not _is_int64(item):
                 is_right = is_right and (item is None or _is_slice(item))
     found: AnyIndex = index if is_right else checked(node, "index", index)
     return found

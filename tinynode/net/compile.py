@@ -439,7 +439,7 @@ def specs_of(variables: Iterable[Variable]) -> tuple[Any, ...]:
 def settings() -> tuple[Any, ...]:
     """The settings that functions read while they run, and the number of the users' settings.
 
-    A last part says if a transform is running: derivatives then have a graph by default.
+    A last part says if a transform is running: ``linearize`` then keeps a graph by default.
     """
     return *_known_settings(config), len(added_settings), thread_state.differentiating > 0
 

@@ -32,13 +32,15 @@ class OutsideValue:
 
     Attributes:
         first: the value before the recording.
-        recorded: its contents, in a form to compare.
+        is_fixed: True if ``first`` cannot change in place, such as a number or a tuple of them.
+        recorded: the contents of ``first``, in a form to compare.
     """
 
     def __init__(self, holder: Any, key: str) -> None:
         self.holder = holder
         self.key = key
         self.first = self.value()
+        self.is_fixed = _is_fixed(self.first)
         self.recorded = _contents(self.first)
 
     def value(self) -> Any:
@@ -55,7 +57,7 @@ class OutsideValue:
     def is_unchanged(self) -> bool:
         """True if the contents are those of the recording."""
         value = self.value()
-        if value is self.first and type(value) in _PLAIN:  # the usual case, quickly
+        if value is self.first and self.is_fixed:  # the usual case, quickly
             return True
         return bool(_contents(value) == self.recorded)
 
@@ -86,6 +88,18 @@ def _every_place(function: Any) -> Iterator[OutsideValue]:
             yield OutsideValue(function.__globals__, name)
     for name in ("__defaults__", "__kwdefaults__"):
         yield OutsideValue(function, name)
+
+
+def _is_fixed(value: Any) -> bool:
+    """True for a value without a list, a dict or a set inside of its tuples."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if type(item) in (list, dict, set):
+            return False
+        if type(item) is tuple:
+            waiting += item
+    return True
 
 
 def _contents(value: Any, level: int = 0) -> Any:
