@@ -39,7 +39,9 @@ FAMILIES = (
     Family("arithmetic", "Arithmetic", ("arithmetic", "masking")),
     Family("comparisons", "Comparisons, tests and bounds", ("comparison",)),
     Family("bits-and-logic", "Bits and logic", ("bitwise",), "and, or, not, xor, shift"),
-    Family("exponentials", "Exponentials, logarithms, powers", ("exponential",)),
+    Family(
+        "exponentials", "Exponentials, logarithms, powers", ("exponential", "gaussian", "logistic")
+    ),
     Family("special", "Special functions", ("special",), "gamma, error function, erf, psi"),
     Family("trigonometry", "Trigonometry", ("trigonometric",)),
     Family("statistics", "Statistics and sums", ("statistical",), "reduction, average, cumsum"),
