@@ -15,7 +15,7 @@ import pytest
 import tinynode as tn
 from tinynode import functions as fn
 from tinynode.errors import NetError
-from tinynode.functions import activation
+from tinynode.functions import activation, attributes
 from tinynode.functions.attribute_types import attribute_types, fits
 from tinynode.functions.attributes import AnyIndex, Axes, Dtype, Place, Shape, Slice, Within
 from tinynode.functions.convolution import Conv2d, Conv2dGradW, Conv2dGradX
@@ -742,3 +742,16 @@ def test_arrays_that_do_not_go_with_the_attributes(
     fresh = copy.copy(node)
     with pytest.raises(ValueError, match=message):
         fresh.apply(inputs)
+
+
+def test_bounds_of_two_classes_are_never_equal() -> None:
+    """Some versions of ``typing`` give one annotation for another with equal bounds.
+
+    A program that imports tinynode anew, as the course in the browser, has other classes.
+    """
+    assert attributes.Distinct() != attributes.Letters()
+    assert attributes.AtMostElements(64) != attributes.AtMostAxes(64)
+    for bound in (attributes.Within(0, 1), attributes.NamedKind("dtype", "a dtype")):
+        assert bound == copy.copy(bound)
+        of_former_import = type(type(bound).__name__, (type(bound),), {})
+        assert bound != of_former_import(*vars(bound).values())

@@ -4,14 +4,19 @@ Requirement: the text of a net may come from a stranger. So the constructor's an
 whole claim about an attribute: the type, the range, the closed set of texts. ``checked.py``
 compares the arguments of constructors with them, and ``net/schema.py`` those of operators. To a
 type checker, an ``Axis`` is an ``int``.
+
+The bounds are dataclasses: those of two classes are never equal. ``typing`` keeps annotations that
+are equal, and would give one for the other, also where a program imports tinynode anew.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
 
-class Within(NamedTuple):
+@dataclass(frozen=True)
+class Within:
     """A number from ``least`` to ``most``, both included."""
 
     least: float
@@ -27,7 +32,8 @@ class Within(NamedTuple):
         return f"from {self.least} to {self.most}"
 
 
-class Distinct(NamedTuple):
+@dataclass(frozen=True)
+class Distinct:
     """A tuple without an item twice."""
 
     def takes(self, value: Any) -> bool:
@@ -38,7 +44,8 @@ class Distinct(NamedTuple):
         return "without an item twice"
 
 
-class AtMostElements(NamedTuple):
+@dataclass(frozen=True)
+class AtMostElements:
     """A length or a shape of at most so many elements, in the text of a net alone.
 
     There, a view of a single number may claim any shape.
@@ -57,7 +64,8 @@ class AtMostElements(NamedTuple):
         return f"with at most {self.most} elements"
 
 
-class AtMostAxes(NamedTuple):
+@dataclass(frozen=True)
+class AtMostAxes:
     """A shape of at most so many axes."""
 
     most: int
@@ -70,7 +78,8 @@ class AtMostAxes(NamedTuple):
         return f"of at most {self.most} axes"
 
 
-class Letters(NamedTuple):
+@dataclass(frozen=True)
+class Letters:
     """A text of letters alone, none of them twice."""
 
     def takes(self, value: Any) -> bool:
@@ -82,7 +91,8 @@ class Letters(NamedTuple):
         return "of different letters"
 
 
-class NamedKind(NamedTuple):
+@dataclass(frozen=True)
+class NamedKind:
     """A value that no type says, such as an array; ``attribute_types`` tests each name."""
 
     name: str
