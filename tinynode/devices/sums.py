@@ -11,10 +11,11 @@ count as a single long row. A sum over 10^6 rows of two numbers takes a tenth of
 
 from __future__ import annotations
 
+import functools
 import math
 import string
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -201,41 +202,62 @@ def einsum_array(subscripts: Sequence[str], output: str, arrays: Arrays) -> Arra
     In NumPy, the labels of one array alone are summed first, and a long sum goes in blocks. Matrix
     products stay as they are.
     """
-    xp, texts, operands = namespace_of(arrays[0]), list(subscripts), list(arrays)
-    if is_numpys(arrays[0]) and _are_many(texts, output, operands):
-        texts, operands = _without_own_labels(texts, output, operands)
-        if len(texts) == 2 and texts[0] == texts[1] and texts[0].startswith(output):
+    xp = namespace_of(arrays[0])
+    if not is_numpys(arrays[0]) or arrays[0].dtype.kind not in "fc":
+        return xp.einsum(f"{','.join(subscripts)}->{output}", *arrays)
+    plan = _order_of_sums(tuple(subscripts), output, tuple([x.shape for x in arrays]))
+    operands = [
+        numpy.asarray(sum_array(x, axes)) if axes else x
+        for x, axes in zip(arrays, plan.own_axes, strict=True)
+    ]
+    if plan.are_rows:
+        x, y = operands
+        if y.ndim != len(output) + 1:
             x, y = (z.reshape(*z.shape[: len(output)], -1) for z in operands)
-            return vecdot_array(x.conj() if x.dtype.kind == "c" else x, y, -1)
-        is_product = all(set(x) - set(y) for x, y in zip(texts, reversed(texts), strict=True))
-        if not is_product and _are_many(texts, output, operands):
-            return _einsum_in_blocks(texts, output, operands)
-    return xp.einsum(f"{','.join(texts)}->{output}", *operands)
+        return vecdot_array(x.conj() if x.dtype.kind == "c" else x, y, -1)
+    if plan.needs_blocks:
+        return _einsum_in_blocks(plan.texts, output, operands)
+    return xp.einsum(f"{','.join(plan.texts)}->{output}", *operands)
 
 
-def _are_many(texts: list[str], output: str, operands: list[Any]) -> bool:
-    """True if each sum has more than ``LONGEST`` floating terms."""
+class _OrderOfSums(NamedTuple):
+    """How a sum of products goes: first over an operand's own axes, then as rows or in blocks."""
+
+    own_axes: tuple[tuple[int, ...], ...]
+    texts: tuple[str, ...]
+    are_rows: bool = False
+    needs_blocks: bool = False
+
+
+@functools.lru_cache(maxsize=1024)
+def _order_of_sums(
+    texts: tuple[str, ...], output: str, shapes: tuple[tuple[int, ...], ...]
+) -> _OrderOfSums:
+    """The order that keeps the error of a sum small, by subscripts and shapes."""
     lengths: dict[str, int] = {}
-    for text, x in zip(texts, operands, strict=True):
-        lengths.update(zip(text, x.shape, strict=True))
-    terms = math.prod([n for label, n in lengths.items() if label not in output])
-    return terms > LONGEST and operands[0].dtype.kind in "fc"
+    for text, shape in zip(texts, shapes, strict=True):
+        lengths.update(zip(text, shape, strict=True))
+    if _terms(texts, output, lengths) <= LONGEST:
+        return _OrderOfSums(tuple([() for _ in texts]), texts)
+    own_axes, shared = [], []
+    for i, text in enumerate(texts):
+        known = "".join([output, *texts[:i], *texts[i + 1 :]])
+        own_axes.append(tuple([axis for axis, label in enumerate(text) if label not in known]))
+        shared.append("".join([label for label in text if label in known]))
+    found = _OrderOfSums(tuple(own_axes), tuple(shared))
+    if len(shared) == 2 and shared[0] == shared[1] and shared[0].startswith(output):
+        return found._replace(are_rows=True)
+    is_product = all(set(x) - set(y) for x, y in zip(shared, reversed(shared), strict=True))
+    is_long = _terms(shared, output, lengths) > LONGEST
+    return found._replace(needs_blocks=is_long and not is_product)
 
 
-def _without_own_labels(
-    subscripts: list[str], output: str, arrays: list[Any]
-) -> tuple[list[str], list[Any]]:
-    """The subscripts and the arrays, summed over the labels that one array alone has."""
-    texts, operands = [], []
-    for i, text in enumerate(subscripts):
-        known = "".join([output, *subscripts[:i], *subscripts[i + 1 :]])
-        own = tuple([axis for axis, label in enumerate(text) if label not in known])
-        operands.append(numpy.asarray(sum_array(arrays[i], own)) if own else arrays[i])
-        texts.append("".join([label for label in text if label in known]))
-    return texts, operands
+def _terms(texts: Sequence[str], output: str, lengths: dict[str, int]) -> int:
+    """The number of terms of each sum."""
+    return math.prod([lengths[label] for label in set("".join(texts)) - set(output)])
 
 
-def _einsum_in_blocks(texts: list[str], output: str, operands: list[Any]) -> Any:
+def _einsum_in_blocks(texts: Sequence[str], output: str, operands: list[Any]) -> Any:
     """The sum over labels of both arrays: blocks of the longest label, then ``sum_array``."""
     lengths = dict(zip(texts[0], operands[0].shape, strict=True))
     summed = "".join([label for label in texts[0] if label not in output])

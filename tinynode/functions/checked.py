@@ -8,6 +8,7 @@ right. ``attribute_types`` judges all others by the annotations.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy
@@ -15,7 +16,16 @@ import numpy
 from tinynode.devices import Device
 from tinynode.errors import OperandError, describe
 from tinynode.functions.attribute_types import attribute_types, exact, fits, type_text
-from tinynode.functions.attributes import MOST_AXES, MOST_INT64, AnyIndex, Axes, Shape, Slice
+from tinynode.functions.attributes import (
+    MOST_AXES,
+    MOST_INT64,
+    AnyIndex,
+    Axes,
+    Labels,
+    Letters,
+    Shape,
+    Slice,
+)
 
 
 def checked(node: Any, name: str, value: Any) -> Any:
@@ -73,6 +83,30 @@ def checked_rising_axes(node: Any, axes: Any) -> Axes:
             last = axis
         return axes
     return checked_axes(node, axes)
+
+
+def checked_subscripts(node: Any, subscripts: Any) -> tuple[Labels, ...]:
+    """The labels of each operand of ``einsum``."""
+    is_right = type(subscripts) is tuple
+    if is_right:
+        for labels in subscripts:
+            if type(labels) is not str or not _are_labels(labels):
+                is_right = False
+                break
+    if is_right:
+        return subscripts  # type: ignore[no-any-return]
+    return checked(node, "inputs", subscripts)  # type: ignore[no-any-return]
+
+
+def checked_labels(node: Any, name: str, labels: Any) -> Labels:
+    """The labels of the result of ``einsum``."""
+    is_right = type(labels) is str and _are_labels(labels)
+    return labels if is_right else checked(node, name, labels)  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=1024)
+def _are_labels(text: str) -> bool:
+    return Letters().takes(text)
 
 
 def checked_shape(node: Any, shape: Any) -> Shape:

@@ -17,7 +17,12 @@ from tinynode.functions import guards
 from tinynode.functions.arithmetic import BroadcastingNode, multiply
 from tinynode.functions.arithmetic import abs as absolute
 from tinynode.functions.attributes import AxisFromEnd, Labels
-from tinynode.functions.checked import checked, checked_flag
+from tinynode.functions.checked import (
+    checked,
+    checked_flag,
+    checked_labels,
+    checked_subscripts,
+)
 from tinynode.functions.complex_numbers import conj
 from tinynode.functions.indexing import get_item
 from tinynode.functions.masking import keep_zeros
@@ -391,8 +396,8 @@ class Einsum(FunctionNode):
     wide = True
 
     def __init__(self, inputs: tuple[Labels, ...], output: Labels) -> None:
-        self.subscripts: tuple[str, ...] = checked(self, "inputs", inputs)
-        self.output: str = checked(self, "output", output)
+        self.subscripts = checked_subscripts(self, inputs)
+        self.output = checked_labels(self, "output", output)
 
     @property
     def label(self) -> str:
@@ -489,7 +494,8 @@ def einsum(subscripts: Any, *operands: Any) -> Variable:
         as_operands("einsum", x, first, (f"operands[{i}]", "operands"))[0]
         for i, x in enumerate(operands)
     ]
-    inputs, output = _parse(subscripts.replace(" ", ""), xs)
+    texts, output = _parse(subscripts, tuple([x.shape for x in xs]))
+    inputs = list(texts)
     lengths: dict[str, int] = {}
     for position, (text, x) in enumerate(zip(inputs, xs, strict=True)):
         inputs[position], xs[position] = _without_repeats(text, x)
@@ -536,13 +542,15 @@ def _letters(labels: Any) -> str:
     return letters
 
 
-def _parse(subscripts: str, xs: list[Variable]) -> tuple[list[str], str]:
+@functools.lru_cache(maxsize=1024)
+def _parse(subscripts: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[str, ...], str]:
     """Labels of each operand and of the output; ``...`` becomes capital letters."""
+    subscripts = subscripts.replace(" ", "")
     left, arrow, output = subscripts.partition("->")
     inputs = left.split(",")
-    if len(inputs) != len(xs):
+    if len(inputs) != len(shapes):
         raise ValueError(
-            f"einsum: {subscripts!r} describes {len(inputs)} operands, {len(xs)} were given."
+            f"einsum: {subscripts!r} describes {len(inputs)} operands, {len(shapes)} were given."
         )
     for text in (*inputs, output):
         letters = text.replace("...", "", 1)
@@ -552,11 +560,11 @@ def _parse(subscripts: str, xs: list[Variable]) -> tuple[list[str], str]:
             )
     free = [label for label in string.ascii_uppercase if label not in subscripts]
     widths = []
-    for text, x in zip(inputs, xs, strict=True):
+    for text, shape in zip(inputs, shapes, strict=True):
         named = len(text.replace("...", ""))
-        if named > x.ndim or (named < x.ndim and "..." not in text):
-            raise ValueError(f"einsum: {text!r} does not fit an operand of shape {x.shape}.")
-        widths.append(x.ndim - named if "..." in text else 0)
+        if named > len(shape) or (named < len(shape) and "..." not in text):
+            raise ValueError(f"einsum: {text!r} does not fit an operand of shape {shape}.")
+        widths.append(len(shape) - named if "..." in text else 0)
     dots = "".join(free[: max(widths)])
     expanded = [
         text.replace("...", dots[len(dots) - width :])
@@ -570,7 +578,7 @@ def _parse(subscripts: str, xs: list[Variable]) -> tuple[list[str], str]:
         raise ValueError(
             f"einsum: the output of {subscripts!r} needs labels of the operands, once."
         )
-    return expanded, output
+    return tuple(expanded), output
 
 
 def _without_repeats(text: str, x: Variable) -> tuple[str, Variable]:
