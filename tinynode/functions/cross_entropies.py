@@ -14,6 +14,7 @@ from tinynode.devices import (
     is_known_true,
     mean_array,
     namespace_of,
+    put_in_rows,
     sum_array,
 )
 from tinynode.devices import is_floating as is_floating_array
@@ -176,30 +177,34 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         log_p, g, labels, *weights = inputs
         xp = namespace_of(log_p)
         self.retain_inputs(tuple(range(len(inputs))))
-        gx, hot = xp.exp(log_p), one_hot_array(labels, log_p)
         valid = labels != self.ignore_label
-        if not self.smoothing:  # r and q have the factor w[label_i]
-            chosen = labels * xp.astype(valid, labels.dtype)
-            log_label = xp.take_along_axis(log_p, chosen[:, None], axis=1)
-            # e^log_p - 1 cancels near log_p = 0: the lost part is added
-            lost = xp.expm1(log_label) - (xp.exp(log_label) - 1.0)
-            gx -= hot
-            gx += hot * lost
+        if self.smoothing:
+            return (self._smoothed(log_p, g, labels, valid, weights),)
+        gx = xp.exp(log_p)  # r and q have the factor w[label_i]
+        chosen = labels * xp.astype(valid, labels.dtype)
+        log_label = log_p[xp.arange(labels.shape[0], device=log_p.device), chosen]
+        gx = put_in_rows(gx, chosen, xp.expm1(log_label))  # e^log_p - 1 cancels near 0
         factor = self._row_factor(valid, g, weights)
-        if factor is not None:
-            gx *= factor
-            return (gx,)
+        if factor is None:
+            counts = self._counts(valid, labels, weights, log_p)
+            factor = (counts * self._scale(g, counts, weights))[:, None]
+        gx *= factor
+        return (gx,)
+
+    def _smoothed(
+        self, log_p: Array, g: Array, labels: Array, valid: Array, weights: Sequence[Array]
+    ) -> Array:
+        """The gradient with smoothing: q has a part of each class."""
+        xp = namespace_of(log_p)
+        gx, hot = xp.exp(log_p), one_hot_array(labels, log_p)
         counts = self._counts(valid, labels, weights, log_p)
         scale = self._scale(g, counts, weights)
-        if not self.smoothing:
-            gx *= (counts * scale)[:, None]
-            return (gx,)
         gx *= (self._row_sums(counts, valid, weights) * scale)[:, None]
         hot *= (counts * scale * (1.0 - self.smoothing))[:, None]
         gx -= hot
         even = (xp.astype(valid, log_p.dtype) * scale * (self.smoothing / log_p.shape[1]))[:, None]
         gx -= even * weights[0] if weights else even
-        return (gx,)
+        return gx
 
     def _row_factor(self, valid: Array, g: Array, weights: Sequence[Array]) -> Array | None:
         """g / m for each row, 0-d or (n, 1), if every row is known to count as one."""
