@@ -236,6 +236,6 @@ def test_the_page_of_backends_shows_every_optional_part() -> None:
     page = (ROOT / "docs" / "write-a-backend.md").read_text(encoding="utf-8")
     block = page.partition("\n::: tinynode.devices.protocol\n")[2].partition("\n\n")[0]
     table = re.findall(r"^\| ``(\w+)`` \| (.*?) \|", protocol.__doc__ or "", re.MULTILINE)
-    parts = {part.__name__: protocol.members_of(part) for part in protocol.OPTIONAL_PARTS}
+    parts = {one.__name__: list(protocol.members_of(one)) for one in protocol.OPTIONAL_PARTS}
     assert {name: re.findall(r"\w+", members) for name, members in table} == parts
     assert set(parts) <= set(re.findall(r"\w+", block))

@@ -310,9 +310,10 @@ def put(array: Array, key: Any, value: Any) -> Array:
     The array must be new: without another owner. Callers go on with the result, since the
     arrays of some libraries never change (``FunctionalWrites``).
     """
-    backend = backend_of(array)
-    if supports(backend, FunctionalWrites):
-        return backend.put(array, key, value)
+    if type(array) is not numpy.ndarray:  # which are written to in any case
+        backend = backend_of(array)
+        if supports(backend, FunctionalWrites):
+            return backend.put(array, key, value)
     array[key] = value
     return array
 
@@ -324,7 +325,7 @@ def put_in_rows(array: Array, columns: Array, values: Array) -> Array:
     arrays of indices. A backend without ``Scatter`` compares all columns instead.
     """
     xp = namespace_of(array)
-    if supports(backend_of(array), Scatter):
+    if type(array) is numpy.ndarray or supports(backend_of(array), Scatter):
         rows = xp.arange(array.shape[0], device=array.device)
         return put(array, (rows, columns), values)
     places = xp.arange(array.shape[1], dtype=xp.int64, device=array.device)

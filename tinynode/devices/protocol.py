@@ -189,6 +189,7 @@ OPTIONAL_PARTS: tuple[type, ...] = (
 """Every optional part of a backend."""
 
 Part = TypeVar("Part")
+_members: dict[type, tuple[str, ...]] = {}
 
 
 def supports(backend: object, part: type[Part]) -> TypeGuard[Part]:
@@ -196,7 +197,9 @@ def supports(backend: object, part: type[Part]) -> TypeGuard[Part]:
     return all(hasattr(backend, name) for name in members_of(part))
 
 
-def members_of(part: type) -> list[str]:
+def members_of(part: type) -> tuple[str, ...]:
     """The names that a protocol lists: attributes first, then functions."""
-    functions = [name for name in vars(part) if not name.startswith("_")]
-    return [*part.__annotations__, *functions]
+    if part not in _members:
+        functions = [name for name in vars(part) if not name.startswith("_")]
+        _members[part] = (*part.__annotations__, *functions)
+    return _members[part]

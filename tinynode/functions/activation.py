@@ -8,7 +8,7 @@ from typing import Any, Never
 from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, namespace_of, sum_array
+from tinynode.devices import Array, Arrays, namespace_of, put_in_rows, sum_array
 from tinynode.errors import unknown_keywords
 from tinynode.functions.arithmetic import abs, masked, multiply
 from tinynode.functions.checked import checked_float
@@ -132,15 +132,33 @@ class LogSoftmax(AxisNode):
         return (log_softmax_gradient(y, gy, self.axis),)
 
 
-def log_softmax_array(x: Any, axis: int) -> Any:
-    """log_softmax of an array: the largest x is subtracted, against overflow."""
+def log_softmax_array(x: Array, axis: int) -> Array:
+    """log_softmax of an array: the largest x is subtracted, against overflow.
+
+    Its e^0 = 1 would hide a small rest of the sum, so it is left out, and added by ``log1p``.
+    """
     xp = namespace_of(x)
+    if axis == x.ndim - 1:
+        if x.ndim == 2:
+            return _log_softmax_of_rows(xp, x)
+        return xp.reshape(_log_softmax_of_rows(xp, xp.reshape(x, (-1, x.shape[axis]))), x.shape)
     shifted = x - xp.max(x, axis=axis, keepdims=True)
     rest = xp.exp(shifted)
-    largest = xp.astype(shifted == 0, x.dtype)
-    rest -= largest  # e^0 = 1 would hide a small rest
+    largest = xp.floor(rest)  # 1 for the largest, else 0
+    rest -= largest
     count = sum_array(largest, axis, keepdims=True)
     shifted -= xp.log1p(sum_array(rest, axis, keepdims=True) + (count - 1.0))
+    return shifted
+
+
+def _log_softmax_of_rows(xp: Any, x: Array) -> Array:
+    rows = xp.arange(x.shape[0], device=x.device)
+    largest = xp.argmax(x, axis=1)
+    shifted = x - x[rows, largest][:, None]
+    rest = put_in_rows(
+        xp.exp(shifted), largest, xp.zeros(rows.shape, dtype=x.dtype, device=x.device)
+    )
+    shifted -= xp.log1p(sum_array(rest, 1, keepdims=True))
     return shifted
 
 
