@@ -51,11 +51,17 @@ class Gauss(FunctionNode):
 
 
 def gauss_array(xp: Any, c: float, x: Array) -> Array:
-    """e^(-c x^2) of an array, or of a NumPy scalar.
+    """e^(-c x^2) of an array.
 
-    x^2 rounds, and e^(-c x^2) multiplies the error by c x^2. So 64 x = h + l with an integer h:
-    h^2 is exact, and (64 x)^2 - h^2 = l (64 x + h).
+    x^2 rounds, and e^(-c x^2) multiplies the error by c x^2. The square of a float32 is exact in
+    float64. In float64, 64 x = h + l with an integer h: h^2 is exact, and (64 x)^2 - h^2 =
+    l (64 x + h).
     """
+    if x.dtype == xp.float32:
+        square = xp.astype(x, xp.float64)
+        square *= square
+        square *= -c
+        return xp.astype(xp.exp(square), x.dtype)
     wide = xp.clip(x, min=-GAUSS_ENDS, max=GAUSS_ENDS)
     wide *= 64.0
     high = xp.round(wide)
