@@ -54,8 +54,9 @@ def _leaky_relu(to: Draft, node: Any, reads: Names, writes: Names) -> None:
 
 
 def _gauss(to: Draft, node: Any, reads: Names, writes: Names) -> None:
-    c = number(node.c)
-    text = f"{clipped('k', gaussian.GAUSS_ENDS)}; {gauss(c, 'k')}; b"
+    is_single = to.forms[reads[0]][1] == numpy.float32
+    bell = gauss(is_single, number(node.c), "k")
+    text = f"{clipped('k', gaussian.GAUSS_ENDS)}; {bell}; b"
     to.computed(formula(text), writes[0], x=reads[0])
 
 

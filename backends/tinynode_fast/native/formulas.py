@@ -179,7 +179,7 @@ def normal(is_single: bool) -> str:
     """The normal distribution at x, n, by ``normal_array``; k is x, held, and b the bell curve."""
     pace, tail = gaussian.SINGLE if is_single else gaussian.DOUBLE
     return (
-        f"{clipped('k', gaussian.GAUSS_ENDS)}; {gauss('0.5', 'k')}; "
+        f"{clipped('k', gaussian.GAUSS_ENDS)}; {gauss(is_single, '0.5', 'k')}; "
         f"t = 1.0 / (fabs(k) * {pace} + 1.0); r = ({_horner(tail, 't')}) * b; "
         "n = x > 0 ? 1.0 - r : r"
     )
@@ -193,17 +193,23 @@ def _horner(coefficients: Sequence[float], letter: str) -> str:
     return text
 
 
-def gauss(c: str, letter: str = "x") -> str:
-    """e^(-c x^2), without the rounding of x^2: see ``functions/gaussian.py``."""
+def gauss(is_single: bool, c: str, letter: str = "x") -> str:
+    """e^(-c x^2), b, without the rounding of x^2: see ``functions/gaussian.py``.
+
+    x is h plus less than 1 / 512 in single precision, and 2^-21 in double. So e^(c (h^2 - x^2)) is
+    near 1, and four terms of its series do.
+    """
+    grid = 256.0 if is_single else 2.0**20
     return (
-        f"h = rint({letter} * 64.0) * 0.015625; "
-        f"b = exp(h * h * -{c}) * exp((h - {letter}) * (h + {letter}) * {c})"
+        f"h = rint({letter} * {grid}) * {1.0 / grid!r}; "
+        f"o = (h - {letter}) * (h + {letter}) * {c}; "
+        f"b = exp(h * h * -{c}) * (((o * {1.0 / 6.0!r} + 0.5) * o + 1.0) * o + 1.0)"
     )
 
 
-_SIGMOID = "e = exp(-fabs(x)); s = (x < 0 ? e : 1.0) / (1.0 + e)"
-_BOTH_SIGMOIDS = "d = 1.0 + e; s = ({0} < 0 ? e : 1.0) / d; t = ({0} < 0 ? 1.0 : e) / d"
-"""sigmoid(x) and sigmoid(-x), from e^-|x|."""
+_SIGMOID = "e = exp(-fabs(x)); d = 1.0 / (1.0 + e); s = (x < 0 ? e : 1.0) * d"
+_BOTH_SIGMOIDS = "d = 1.0 / (1.0 + e); s = ({0} < 0 ? e : 1.0) * d; t = ({0} < 0 ? 1.0 : e) * d"
+"""sigmoid(x) and sigmoid(-x), from e^-|x|; a division takes as long as many products."""
 _CUBIC, _SCALE = 0.044715, 2.0 * math.sqrt(2.0 / math.pi)
 _TANH_GELU = (
     f"{clipped('k', 25.0)}; v = (k * k * {_CUBIC * _SCALE!r} + {_SCALE!r}) * k; e = exp(-fabs(v))"
@@ -224,7 +230,8 @@ _UNARY = {
     functions.Sigmoid: f"{_SIGMOID}; s",
     functions.LogSigmoid: "(x < 0 ? x : -0.0) - log1p(exp(-fabs(x)))",
     activation.SiLU: f"{_SIGMOID}; s == 0 ? -0.0 : s * x",
-    activation.TanhGELU: f"{_TANH_GELU}; s = (v < 0 ? e : 1.0) / (1.0 + e); s == 0 ? -0.0 : s * x",
+    activation.TanhGELU: f"{_TANH_GELU}; d = 1.0 / (1.0 + e); s = (v < 0 ? e : 1.0) * d; "
+    "s == 0 ? -0.0 : s * x",
     trigonometric.CircleRoot: "sqrt((1.0 - x) * (1.0 + x))",
     trigonometric.HyperbolaRoot: "sqrt(x - 1.0) * sqrt(x + 1.0)",
     **{
@@ -260,12 +267,12 @@ _BINARY = {
     functions.Greater: "x > y",
     functions.GreaterEqual: "x >= y",
     functions.ReLUGrad: "x > 0 ? y : 0.0",
-    trigonometric.TanhGrad: "r = 1.0 / cosh(x); r * r * y",
-    logistic.SigmoidGrad: "e = exp(-fabs(x)); d = 1.0 + e; e / d / d * y",
+    trigonometric.TanhGrad: "e = exp(-fabs(x)); r = 2.0 * e / (e * e + 1.0); r * r * y",
+    logistic.SigmoidGrad: "e = exp(-fabs(x)); d = 1.0 / (1.0 + e); e * d * d * y",
     cross_entropies.SigmoidError: "e = exp(-fabs(x)); s = e / (1.0 + e); "
     "x > 0 ? (1.0 - y) - s : s - y",
-    activation.SiLUGrad: f"{clipped('h', 1000.0)}; e = exp(-fabs(h)); "
-    f"{_BOTH_SIGMOIDS.format('h')}; (h * t + 1.0) * s * y",
+    activation.SiLUGrad: f"{clipped('h', 1000.0)}; e = exp(-fabs(x)); "
+    f"{_BOTH_SIGMOIDS.format('x')}; (h * t + 1.0) * s * y",
     activation.TanhGELUGrad: f"{_TANH_GELU}; w = k * k * {3.0 * _CUBIC * _SCALE!r} + {_SCALE!r}; "
     f"{_BOTH_SIGMOIDS.format('v')}; (k * t * w + 1.0) * s * y",
 }
