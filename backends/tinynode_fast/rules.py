@@ -211,32 +211,44 @@ def _places(length: int, indices: Any, out: Any) -> None:
 
 
 def _softmax(to: Draft, node: Any, reads: Names, writes: Names) -> None:
-    """e = e^(x - max), y = e / sum of e; 0 where every x is -inf."""
-    _, e = _exponentials(to, reads[0], node.axis)
+    """e = e^(x - max), y = e / sum of e; 0 where every x is -inf, NaN where several are +inf."""
+    m, e = _exponentials(to, reads[0], node.axis, at_largest=1.0)
     total = to.reduced("sum", (node.axis,), e)
-    to.computed("e / (s == 0 ? 1.0 : s)", writes[0], e=e, s=total)
+    text = "m == INFINITY && s > 1.0 ? NAN : (s == 0 ? 1.0 : s)"
+    to.computed("e / s", writes[0], e=e, s=to.computed(text, s=total, m=m))
+
+
+def _softmax_grad(to: Draft, node: Any, reads: Names, writes: Names) -> None:
+    """t = sum of g y, r = sum of (g - t) y, gx = (g - t - r) y: r is the rounding of t."""
+    (y, g), axes = reads, (node.axis,)
+    t = to.reduced("sum", axes, to.computed("g * y", g=g, y=y))
+    rounding = to.reduced("sum", axes, to.computed("(g - t) * y", g=g, t=t, y=y))
+    to.computed("(g - t - r) * y", writes[0], g=g, t=t, r=rounding, y=y)
 
 
 def _log_softmax(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     """y = x - max - log of the sum of e^(x - max); the largest x count apart, for log1p."""
-    m, e = _exponentials(to, reads[0], node.axis)
-    others = to.computed("x == m ? 0.0 : e", x=reads[0], m=m, e=e)
+    m, others = _exponentials(to, reads[0], node.axis, at_largest=0.0)
     largest = to.computed("x == m ? 1.0 : 0.0", x=reads[0], m=m)
     sums = [to.reduced("sum", (node.axis,), part) for part in (others, largest)]
-    log = to.computed("log1p(r + (n - 1.0))", r=sums[0], n=sums[1])
-    to.computed("y = x - m - l; y > 0 ? 0.0 : y", writes[0], x=reads[0], m=m, l=log)
+    text = "m == INFINITY && n > 1.0 ? NAN : log1p(r + (n - 1.0))"
+    log = to.computed(text, r=sums[0], n=sums[1], m=m)
+    text = "y = (x == m ? 0.0 : x - m) - l; y > 0 ? 0.0 : y"
+    to.computed(text, writes[0], x=reads[0], m=m, l=log)
 
 
-def _exponentials(to: Draft, x: str, axis: int) -> tuple[str, str]:
-    """m = max and e = e^(x - m), along an axis.
+def _exponentials(to: Draft, x: str, axis: int, at_largest: float) -> tuple[str, str]:
+    """m = max and e = e^(x - m), along an axis; at the largest x, e is a given number.
 
-    Below the normal numbers e is 0. So x is kept above: there ``exp`` takes many times as long.
+    Where m is +inf, e is 0 elsewhere. Below the normal numbers e is 0. So x is kept above: there
+    ``exp`` takes many times as long.
     """
     axes = (axis,)
     m = to.computed("m == -INFINITY ? 0.0 : m", m=to.reduced("largest", axes, x))
     low = {"low": number(math.ceil(math.log(numpy.finfo(to.forms[x][1]).tiny)))}
-    text = "h = (x < t ? t : x) - m; exp(h) * (x - m < {low} ? 0.0 : 1.0)"
-    t = to.computed(formula("m + {low}", **low), m=m)
+    low["top"] = number(at_largest)
+    text = "h = (x < t ? t : x) - m; x == m ? {top} : exp(h) * (x - m < {low} ? 0.0 : 1.0)"
+    t = to.computed(formula("m == INFINITY ? -m : m + {low}", **low), m=m)
     e = to.computed(formula(text, **low), x=x, m=m, t=t)
     return m, e
 
@@ -430,6 +442,7 @@ RULES: dict[type, Rule] = {
     functions.MaxPool2d: _max_pool,
     functions.MaxPool2dGrad: _max_pool_grad,
     activation.Softmax: _softmax,
+    activation.SoftmaxGrad: _softmax_grad,
     activation.LogSoftmax: _log_softmax,
     functions.Standardize: standardize,
     functions.StandardizeGrad: standardize_grad,

@@ -135,6 +135,7 @@ def test_functions_of_rows_keep_the_zeros_of_hidden_rows(name: str, run: Any) ->
 
 @pytest.mark.parametrize("name", ["softmax", "norm", "std", "layer_norm", "einsum"])
 def test_rows_without_a_mask_are_not_finite_as_before(name: str) -> None:
-    x = tn.Variable(np.array([[np.inf, 1.0, 2.0]]))
+    infinite = [np.inf] * 2 if name == "softmax" else [np.inf, 1.0]  # one has a limit there
+    x = tn.Variable(np.array([[*infinite, 2.0]]))
     (gx,) = tn.grad([F.sum(ROWS[name](x))], [x])
     assert not np.isfinite(gx.array).all()

@@ -266,7 +266,7 @@ def test_a_broadcast_operand_gets_the_place_in_the_output():
 
 
 def test_a_reduction_names_the_element_of_the_output():
-    x = leaf([[0.0, 1.0], [1000.0, 0.0]])
+    x = leaf([[0.0, 1.0], [1000.0, 1000.0]])  # one infinity has a limit
     with pytest.raises(NaNError) as caught:
         F.sum(F.logsumexp(F.exp(x), axis=1)).backward()
     text = str(caught.value)

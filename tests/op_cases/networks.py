@@ -176,7 +176,17 @@ for what, s, axes in (
     row("glu", what, fn.glu, np_glu, x(*s), **axes)
 row("glu", "strided", fn.glu, np_glu, x(3, 4, layout="strided"))
 
+
 # the nodes of gradients, which give second orders, on their own: so to third order
+def np_softmax_grad(x: Any, g: Any, axis: int) -> Any:
+    y = np.exp(x) / np.exp(x).sum(axis, keepdims=True)
+    return y * (g - (y * g).sum(axis, keepdims=True))
+
+
+for axis in (0, 1):  # of a softmax, because y has the sum 1
+    row("SoftmaxGrad", f"axis-{axis}",
+        lambda x, g, axis=axis: fn.SoftmaxGrad(axis).apply((fn.softmax(x, axis), g))[0],
+        partial(np_softmax_grad, axis=axis), x(3, 4), x(3, 4))  # fmt: skip
 root = math.sqrt(2 * math.pi)
 row("GELUGrad", "node", node(fn.GELUGrad),
     lambda x, g: g * (0.5 * (1 + erf(x / math.sqrt(2))) + x * np.exp(-x * x / 2) / root),

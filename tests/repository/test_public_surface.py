@@ -42,9 +42,10 @@ MatMulOfTransposed Max MaxPool2d MaxPool2dGrad Maximum Mean Min Minimum Multiply
 OneHot PermuteDims Pinv PolyGamma Positions PositionsAlongAxis Positive Pow PowConstant Prod Qr
 ReLU ReLUGrad Real Reciprocal Remainder Reshape Roll Round RowWeights SameInfinity SetItem
 SetItemGrad Sigmoid Sign SignBit Sin Sinh SlogDet Softmax SoftmaxCrossEntropy
-SoftmaxCrossEntropyGrad Solve Split Sqrt Square Stack Standardize StandardizeGrad Std Subtract Sum
-SumTo Svd TakeAlongAxis TakeRows TakeWinners Tan Tanh TanhGELU TanhGELUGrad ToDevice Trunc Unfold
-Unstack VecDot VectorNorm Where ZeroSafeDivide ZeroSafeMultiply abs acos acosh adaptive_avg_pool1d
+SoftmaxCrossEntropyGrad SoftmaxGrad Solve Split Sqrt Square Stack Standardize StandardizeGrad Std
+Subtract Sum SumTo Svd TakeAlongAxis TakeRows TakeWinners Tan Tanh TanhGELU TanhGELUGrad
+ToDevice Trunc Unfold Unstack VecDot VectorNorm Where ZeroSafeDivide ZeroSafeMultiply abs acos
+acosh adaptive_avg_pool1d
 adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d
 add add_all argmax argmin argsort asin asinh astype atan atan2 atanh avg_pool1d avg_pool2d
 avg_pool3d batch_norm bilinear bitwise_and bitwise_invert bitwise_left_shift bitwise_or

@@ -374,6 +374,7 @@ WITH_ATTRIBUTES: list[tuple[Any, list[Any]]] = [
     (fn.SoftmaxCrossEntropyGrad("mean", -1), [X, ONE, LABELS]),
     (fn.SoftmaxCrossEntropyGrad("sum", -1), [X, ONE, LABELS]),
     (activation.Softmax(1), [X]),
+    (activation.SoftmaxGrad(1), [X, X]),
     (activation.LogSoftmax(1), [X]),
     (fn.Standardize((1,), 1e-5, True), [X]),
     (fn.StandardizeGrad((1,), True), [X, X, X[:, :1]]),

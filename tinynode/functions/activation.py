@@ -8,7 +8,7 @@ from typing import Any, Never
 from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, namespace_of, put_in_rows, sum_array
+from tinynode.devices import Array, Arrays, is_known_true, namespace_of, put_in_rows, sum_array
 from tinynode.errors import unknown_keywords
 from tinynode.functions.arithmetic import abs, masked, multiply
 from tinynode.functions.checked import checked_float
@@ -33,7 +33,7 @@ from tinynode.functions.operands import (
 )
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import AxisNode
-from tinynode.functions.statistical import Softmax, Sum
+from tinynode.functions.statistical import Softmax, SoftmaxGrad, Sum, with_limits
 from tinynode.functions.trigonometric import tanh
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "ReLU",
     "ReLUGrad",
     "Softmax",
+    "SoftmaxGrad",
     "TanhGELU",
     "TanhGELUGrad",
     "elu",
@@ -139,10 +140,13 @@ def log_softmax_array(x: Array, axis: int) -> Array:
     """
     xp = namespace_of(x)
     if axis == x.ndim - 1:
-        if x.ndim == 2:
-            return _log_softmax_of_rows(xp, x)
-        return xp.reshape(_log_softmax_of_rows(xp, xp.reshape(x, (-1, x.shape[axis]))), x.shape)
-    shifted = x - xp.max(x, axis=axis, keepdims=True)
+        y = _log_softmax_of_rows(xp, x if axis == 1 else xp.reshape(x, (-1, x.shape[axis])))
+        if y is not None:
+            return y if axis == 1 else xp.reshape(y, x.shape)
+    largest_x = xp.max(x, axis=axis, keepdims=True)
+    if not is_known_true(xp.isfinite(largest_x)):
+        x, largest_x = with_limits(x, largest_x, axis)
+    shifted = x - largest_x
     rest = xp.exp(shifted)
     largest = xp.floor(rest)  # 1 for the largest, else 0
     rest -= largest
@@ -151,13 +155,16 @@ def log_softmax_array(x: Array, axis: int) -> Array:
     return shifted
 
 
-def _log_softmax_of_rows(xp: Any, x: Array) -> Array:
+def _log_softmax_of_rows(xp: Any, x: Array) -> Array | None:
+    """log_softmax along axis 1 of two; None if the largest x of a row is not finite."""
     rows = xp.arange(x.shape[0], device=x.device)
     largest = xp.argmax(x, axis=1)
-    shifted = x - x[rows, largest][:, None]
-    rest = put_in_rows(
-        xp.exp(shifted), largest, xp.zeros(rows.shape, dtype=x.dtype, device=x.device)
-    )
+    largest_x = x[rows, largest]
+    if not is_known_true(xp.isfinite(largest_x)):
+        return None
+    shifted = x - largest_x[:, None]
+    zeros = xp.zeros(rows.shape, dtype=x.dtype, device=x.device)
+    rest = put_in_rows(xp.exp(shifted), largest, zeros)
     shifted -= xp.log1p(sum_array(rest, 1, keepdims=True))
     return shifted
 
@@ -174,6 +181,8 @@ def log_softmax_gradient(y: Variable, gy: Variable, axis: int) -> Variable:
 def log_softmax(x: Any, axis: int = -1, **unknown: Never) -> Variable:
     """x - ln(sum of e^x over ``axis``): the logarithms of probabilities with sum 1.
 
+    A single +inf gives the limit: 0 there, -inf elsewhere. Several +inf, or -inf alone, give NaN.
+
     Raises:
         ValueError: the axis does not exist, or has no elements.
     """
@@ -187,6 +196,9 @@ def log_softmax(x: Any, axis: int = -1, **unknown: Never) -> Variable:
 
 def softmax(x: Any, axis: int = -1, **unknown: Never) -> Variable:
     """e^x / (sum of e^x over ``axis``): probabilities with sum 1.
+
+    A single +inf gives the limit: 1 there, 0 elsewhere. Several +inf give NaN. Where every x is
+    -inf, as under a mask, all probabilities are 0.
 
     Raises:
         ValueError: the axis does not exist.

@@ -16,6 +16,7 @@ from tinynode.devices import (
     Arrays,
     is_differentiable,
     is_float16,
+    is_known_true,
     mean_array,
     namespace_of,
     running_sum_array,
@@ -457,6 +458,7 @@ def std(
 class Softmax(AxisNode):
     """y = e^x / (sum of e^x over an axis); 0 everywhere where every x is -inf.
 
+    One +inf of a row has the limit 1, and the others have 0. With several +inf the row is NaN.
     x: (s) -> y: (s).   With g = dL/dy:   dL/dx = y * (g - (sum of g * y over the axis))
     """
 
@@ -468,20 +470,70 @@ class Softmax(AxisNode):
         self.retain_outputs((0,))
         if x.shape[self.axis] == 0:
             return inputs
-        lowest = xp.asarray(xp.finfo(x.dtype).min, dtype=x.dtype, device=x.device)
-        largest = xp.maximum(xp.max(x, axis=self.axis, keepdims=True), lowest)  # above -inf
+        largest = xp.max(x, axis=self.axis, keepdims=True)
+        is_finite = is_known_true(xp.isfinite(largest))
+        if not is_finite:
+            x, largest = with_limits(x, largest, self.axis)
         y = xp.exp(x - largest)
         total = sum_array(y, self.axis, keepdims=True)
-        # the largest adds e^0, so a total below 1 is 0: every x is -inf
-        y /= xp.maximum(total, xp.ones((), dtype=x.dtype, device=x.device))
+        if not is_finite:  # the largest adds e^0, so a total below 1 is 0: every x is -inf
+            total = xp.maximum(total, xp.ones((), dtype=x.dtype, device=x.device))
+        y /= total
         return (y,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        weighted = y * gy
-        total = Sum((self.axis,), keepdims=True).apply((weighted,))[0]
-        return (weighted - y * total,)
+        return SoftmaxGrad(self.axis).apply((y, gy))
+
+
+def with_limits(x: Array, largest: Array, axis: int) -> tuple[Array, Array]:
+    """Rows with the softmax that rows with infinities have as a limit, and a finite largest x.
+
+    A row [2, inf] becomes [-inf, 0]. Several +inf have no limit, and become NaN.
+    """
+    xp = namespace_of(x)
+    zero = xp.zeros((), dtype=x.dtype, device=x.device)
+    is_infinite = x == math.inf
+    count = xp.sum(xp.astype(is_infinite, x.dtype), axis=axis, keepdims=True)
+    at_infinity = xp.where(count > 1, zero + math.nan, zero)
+    others = xp.minimum(x, zero - math.inf)  # NaN stays NaN
+    is_limit = largest == math.inf
+    x = xp.where(is_limit, xp.where(is_infinite, at_infinity, others), x)
+    lowest = xp.asarray(xp.finfo(x.dtype).min, dtype=x.dtype, device=x.device)
+    return x, xp.maximum(xp.where(is_limit, at_infinity, largest), lowest)
+
+
+class SoftmaxGrad(AxisNode):
+    """gx = y * (g - t), t = the sum of g * y over an axis: the gradient of ``Softmax``.
+
+    y: (s), with the sum 1 over the axis, g: (s) -> gx: (s).
+    With h = dL/dgx, u = the sum of h * y:   dL/dy = (h - u) * (g - t)   dL/dg = y * (h - u)
+    """
+
+    input_counts = (2,)
+    wide = True
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        y, g = inputs
+        self.retain_inputs((0, 1))
+        gx = g - sum_array(y * g, self.axis, keepdims=True)
+        # where a y is almost 1, the first sum is almost g, and its rounding is all that is left
+        gx -= sum_array(y * gx, self.axis, keepdims=True)
+        gx *= y
+        return (gx,)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (h,) = grad_outputs
+        y, g = self.get_retained_inputs()
+        gy = gg = None
+        if 0 in target_input_indexes:
+            t = Sum((self.axis,), keepdims=True).apply((y * g,))[0]
+            u = Sum((self.axis,), keepdims=True).apply((y * h,))[0]
+            gy = (h - u) * (g - t)
+        if 1 in target_input_indexes:
+            gg = SoftmaxGrad(self.axis).apply((y, h))[0]
+        return gy, gg
 
 
 class LogSumExp(ReducingNode):
@@ -522,7 +574,9 @@ def _softmax_of_rows(x: Variable) -> Variable:
 def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False, **unknown: Never) -> Variable:
     """ln(sum of e^x) over an axis, several, or all: the largest x is subtracted first.
 
-    No exponential overflows; dL/dx = dL/dy * softmax(x).
+    No exponential overflows; dL/dx = dL/dy * softmax(x). With one x of +inf, y is inf and the
+    gradient is the limit, 1 there and 0 elsewhere. With several, the gradient is NaN. Where every
+    x is -inf, y is -inf and the gradient is 0.
 
     Raises:
         OperandError: x is not floating.
