@@ -158,6 +158,16 @@ def test_logaddexp_of_infinities_has_no_nan(device):
 
 
 @on_each_device
+def test_a_remainder_by_an_infinity_has_slopes(device):
+    """x % inf is x for x from 0 on, and x + inf for x below 0."""
+    x = variable([2.0, -2.0, 2.0, -2.0, 0.0], device)
+    y = variable([inf, inf, -inf, -inf, inf], device)
+    z = fn.remainder(x, y)
+    np.testing.assert_array_equal(host(z), [2, inf, -inf, -2, 0])
+    assert_gradients(z, [x, y], [1] * 5, [0, 1, 1, 0, 0])
+
+
+@on_each_device
 def test_logaddexp_does_not_overflow(device):
     x, y = variable([1000.0, -1000.0], device), variable([1000.0, -999.0], device)
     z = fn.logaddexp(x, y)

@@ -13,8 +13,11 @@ Known departures between the libraries; each function here follows tinynode:
 | ``var`` divides by n - 1 | by n | ``var``, ``std`` |
 | ``clamp`` has gradient 0 at a bound | 1 | ``clip`` |
 | ``x**0`` has second gradient NaN at 0 | 0 | ``pow`` |
-| ``sign`` of NaN is 0 | NaN | ``sign`` |
+| ``sign`` of NaN is 0 | NaN | ``sign``, ``mean_absolute_error`` |
 | ``copysign`` has second gradient NaN at 0 | 0 | ``copysign`` |
+| ``softmax`` of a single ``inf`` in a row is NaN | 1 | ``with_limits`` |
+| the gradient of ``logsumexp`` is e^(x - y), with a rounded y | softmax | ``logsumexp`` |
+| ``atan2`` has the gradient 0 at (0, 0) | NaN | ``atan2`` |
 | the gradient of ``hard_sigmoid`` has a 1/6 of single precision | exact | ``hard_sigmoid`` |
 """
 
@@ -41,7 +44,7 @@ SAME_NETWORK = {
     "hard_tanh": "hardtanh", "hard_silu": "hardswish",
 }  # fmt: skip
 BINARY = """
-add subtract multiply divide maximum minimum hypot logaddexp atan2 remainder
+add subtract multiply divide maximum minimum hypot logaddexp remainder
 less greater_equal equal not_equal less_equal greater
 """
 OTHER_NAMES = {"equal": "eq", "not_equal": "ne"}
@@ -86,6 +89,12 @@ def floor_divide(x: Any, y: Any) -> Any:
 def copysign(x: Any, y: Any) -> Any:
     x, y = promoted(x, y)
     return x * torch.where(torch.signbit(x) == torch.signbit(y), 1, -1)
+
+
+def atan2(x: Any, y: Any) -> Any:
+    x, y = promoted(x, y)
+    undefined = torch.where((x == 0) & (y == 0), torch.hypot(x, y), 0)
+    return torch.atan2(x, y) + undefined  # the gradient of the length 0 is NaN
 
 
 def pow(x: Any, y: Any) -> Any:
@@ -172,7 +181,11 @@ def prod(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     axes = axes_of(x, axis)
-    return torch.logsumexp(x, axes, keepdims) if axes else x
+    if not axes:
+        return x
+    largest = torch.amax(x, axes, keepdim=True).detach()
+    total = torch.sum(torch.exp(x - largest), axes, keepdim=True).log() + largest
+    return total if keepdims else total.squeeze(axes)
 
 
 def var(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
@@ -189,12 +202,32 @@ def std(x: Any, axis: Any = None) -> Any:
 # --- along an axis ---
 
 
+class Replaced(torch.autograd.Function):
+    """Other values, with the gradient of x."""
+
+    @staticmethod
+    def forward(context: Any, x: Any, values: Any) -> Any:
+        return values
+
+    @staticmethod
+    def backward(context: Any, gy: Any) -> Any:
+        return gy, None
+
+
+def with_limits(x: Any, axis: int) -> Any:
+    """Rows with a single inf become rows with the limit of their softmax."""
+    is_infinite = x == math.inf
+    is_limit = (torch.sum(is_infinite, axis, keepdim=True) == 1) & ~x.isnan().any(axis, True)
+    limit = torch.where(is_infinite, 0.0, -math.inf).to(x.dtype)
+    return Replaced.apply(x, torch.where(is_limit, limit, x.detach()))
+
+
 def softmax(x: Any, axis: int = -1) -> Any:
-    return torch.softmax(x, axis)
+    return torch.softmax(with_limits(x, axis), axis)
 
 
 def log_softmax(x: Any, axis: int = -1) -> Any:
-    return torch.log_softmax(x, axis)
+    return torch.log_softmax(with_limits(x, axis), axis)
 
 
 def cumulative_sum(x: Any, axis: int) -> Any:
@@ -356,7 +389,7 @@ def linear(x: Any, w: Any, b: Any = None) -> Any:
 
 def softmax_cross_entropy(x: Any, labels: Any, reduction: str, label_smoothing: float) -> Any:
     return TF.cross_entropy(
-        x,
+        with_limits(x, 1),
         torch.from_numpy(labels),
         ignore_index=-1,
         reduction=reduction,
@@ -381,7 +414,9 @@ def mean_squared_error(x: Any, y: Any, reduction: str) -> Any:
 
 
 def mean_absolute_error(x: Any, y: Any, reduction: str) -> Any:
-    return TF.l1_loss(x, y, reduction=reduction)
+    d = x - y
+    losses = d * sign(d)
+    return losses if reduction == "none" else getattr(torch, reduction)(losses)
 
 
 def huber(x: Any, y: Any, reduction: str) -> Any:
@@ -390,7 +425,7 @@ def huber(x: Any, y: Any, reduction: str) -> Any:
 
 def scaled_dot_product_attention(q: Any, k: Any, v: Any) -> Any:
     scores = q @ k.mT / math.sqrt(q.shape[-1])
-    return torch.softmax(scores, -1) @ v
+    return softmax(scores, -1) @ v
 
 
 def conv2d(x: Any, w: Any, b: Any, stride: int, padding: int) -> Any:

@@ -373,18 +373,16 @@ class Remainder(BroadcastingNode):
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
         self.retain_inputs((0, 1))
-        self.retain_outputs((0,))
         return (namespace_of(x).remainder(x, y),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
-        (z,) = self.get_retained_outputs()
         gx = unbroadcast(gz, self, 0) if 0 in target_input_indexes else None
         gy = None
         if 1 in target_input_indexes:
-            # x / y may round to the next integer; (x - z) / y is an integer before it rounds
-            gy = unbroadcast(-gz * round((x - z) / y), self, 1)
+            # -1 for a negative x and an infinite y, where x % y is infinite
+            gy = unbroadcast(-gz * floor_divide(x, y), self, 1)
         return gx, gy
 
 
