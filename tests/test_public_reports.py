@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report_cases import ROWS, WAITING, double
+from report_cases import ROWS, double
 
 import tinynode as tn
 from tinynode import nn
@@ -47,10 +47,8 @@ def answers(f: Callable[..., Any], arrays: Any, device: str, way: str) -> list[A
 
 
 def parameters() -> Iterator[Any]:
-    reasons = {name: why for why, names in WAITING.items() for name in names}
     for name, *row in ROWS:
-        marks = [pytest.mark.xfail(strict=True, reason=reasons[name])] if name in reasons else []
-        yield pytest.param(*row, id=name.replace(" ", "-"), marks=marks)
+        yield pytest.param(*row, id=name.replace(" ", "-"))
 
 
 @pytest.mark.parametrize(("f", "arrays", "value", "gradients"), list(parameters()))

@@ -58,7 +58,23 @@ def by_write(x: Any, y: Any) -> Any:
     return F.set_item(y, (0, [0]), 0.0)
 
 
-MASKS = [by_where, by_index, by_write]
+def by_list(x: Any, y: Any) -> Any:
+    return y[[1]] * 1.0
+
+
+def by_take(x: Any, y: Any) -> Any:
+    return F.take(F.reshape(y, (1, 2)), np.array([1]), axis=1)
+
+
+def by_take_along_axis(x: Any, y: Any) -> Any:
+    return F.take_along_axis(y, np.array([1]))
+
+
+def by_embedding(x: Any, y: Any) -> Any:
+    return F.embedding(np.array([1]), F.reshape(y, (2, 1)))
+
+
+MASKS = [by_where, by_index, by_write, by_list, by_take, by_take_along_axis, by_embedding]
 Function = Callable[[Any], Any]
 
 

@@ -44,6 +44,13 @@ for name in [*PAIRS.split(), "copysign"]:
     ELEMENTWISE[f"{name}(x, 1 / x)"] = lambda x, f=function: f(x, 1.0 / x)
 
 GAMMA = np.array([1.0, 2.0, 3.0])
+LABELS, EVEN = np.array([0, 2]), np.full((2, 3), 1 / 3)
+
+
+def cross_entropy(x: Any, labels: Any = LABELS, **more: Any) -> Any:
+    return F.softmax_cross_entropy(x, labels, reduction="none", **more)[:, None]
+
+
 ROWS: dict[str, Function] = {
     "sum": lambda x: F.sum(x * x, axis=1, keepdims=True),
     "mean": lambda x: F.mean(x, axis=1, keepdims=True),
@@ -65,6 +72,11 @@ ROWS: dict[str, Function] = {
     "vecdot": lambda x: F.vecdot(x, x)[:, None],
     "einsum": lambda x: F.einsum("ij,ij->i", x, x)[:, None],
     "einsum of three": lambda x: F.einsum("ij,ij,ij->i", x, x, x)[:, None],
+    "cross entropy": lambda x: cross_entropy(x),
+    "cross entropy with weights": lambda x: cross_entropy(x, class_weight=GAMMA),
+    "smoothed cross entropy": lambda x: cross_entropy(x, label_smoothing=0.1),
+    "cross entropy of probabilities": lambda x: cross_entropy(x, EVEN),
+    "nll": lambda x: F.nll(F.log_softmax(x), LABELS, reduction="none")[:, None],
     "huber": lambda x: F.huber(x, x * 0.0, reduction="none"),
     "kl_divergence": lambda x: F.kl_divergence(x, F.abs(x), reduction="none"),
 }
@@ -131,6 +143,23 @@ def test_functions_of_rows_keep_the_zeros_of_hidden_rows(name: str, run: Any) ->
             found = hidden_derivatives(ROWS[name], run, [row, other], [[False], [True]])
             for order, derivative in enumerate(found, 1):
                 np.testing.assert_array_equal(derivative, [0.0] * 3, err_msg=f"{row} {order}")
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_an_ignored_row_has_no_gradient_whatever_it_holds(reduction: str, device: str) -> None:
+    labels = np.array([-1, 2])
+
+    def losses(x: Any) -> Any:
+        return F.softmax_cross_entropy(x, labels, reduction)
+
+    with tn.using_device(device):
+        for planted in (np.inf, np.nan):
+            x = tn.asarray(np.array([[planted] * 2 + [1.0], [0.5, 1.5, 0.7]]), requires_grad=True)
+            for run in RUNS[:3]:
+                (gx,) = tn.grad([F.sum(run(losses)(x))], [x])
+                np.testing.assert_array_equal(gx.array[0], [0.0] * 3)
+                assert np.isfinite(gx.array).all()
 
 
 @pytest.mark.parametrize("name", ["softmax", "norm", "std", "layer_norm", "einsum"])

@@ -184,7 +184,3 @@ ROWS: list[Row] = [
     ("an inner function over no examples", tn.vmap(lambda x: x[[0, 1], [1, 0]]),
      (np.zeros((0, 2, 2)),), np.zeros((0, 2)), (np.zeros((0, 2, 2)),)),
 ]  # fmt: skip
-WAITING = {
-    "a slope before a mask is not finite": ["only the rows that count are read"],
-}
-"""The rows that are not right yet, by the reason."""

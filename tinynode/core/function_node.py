@@ -296,6 +296,13 @@ class FunctionNode(HookOwner):
         """The FunctionNode; for an old-style Function, the adapter."""
         return self
 
+    def row_axes(self) -> tuple[int, ...] | None:
+        """The axes along which elements of the first input meet, in a function of rows, or None.
+
+        Before a mask, the zeros of a row are kept as a whole: see ``functions/masking.py``.
+        """
+        return None
+
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
         """Check the inputs with ``type_check.expect``; by default, nothing."""
 

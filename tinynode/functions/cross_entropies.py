@@ -75,6 +75,9 @@ class _LabelledRows(FunctionNode):
         self.ignore_label = checked_label(self, ignore_label)
         self.smoothing = checked_fraction(self, "smoothing", smoothing)
 
+    def row_axes(self) -> tuple[int, ...]:
+        return (1,) if self.reduction == "none" else (0, 1)
+
     def _counts(self, valid: Array, labels: Array, weights: Sequence[Array], like: Array) -> Array:
         """w[label_i], or 1 without weights, and 0 where the row is not valid: (n)."""
         xp = namespace_of(like)
@@ -186,6 +189,7 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         gx = put_in_rows(gx, chosen, xp.expm1(log_label))  # e^log_p - 1 cancels near 0
         factor = self._row_factor(valid, g, weights)
         if factor is None:
+            gx = self._without_ignored(gx, valid)
             counts = self._counts(valid, labels, weights, log_p)
             factor = (counts * self._scale(g, counts, weights))[:, None]
         gx *= factor
@@ -196,7 +200,7 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
     ) -> Array:
         """The gradient with smoothing: q has a part of each class."""
         xp = namespace_of(log_p)
-        gx, hot = xp.exp(log_p), one_hot_array(labels, log_p)
+        gx, hot = self._without_ignored(xp.exp(log_p), valid), one_hot_array(labels, log_p)
         counts = self._counts(valid, labels, weights, log_p)
         scale = self._scale(g, counts, weights)
         gx *= (self._row_sums(counts, valid, weights) * scale)[:, None]
@@ -205,6 +209,13 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         even = (xp.astype(valid, log_p.dtype) * scale * (self.smoothing / log_p.shape[1]))[:, None]
         gx -= even * weights[0] if weights else even
         return gx
+
+    def _without_ignored(self, gx: Array, valid: Array) -> Array:
+        """0 in the ignored rows, which may have NaN."""
+        if is_known_true(valid):
+            return gx
+        xp = namespace_of(gx)
+        return xp.where(valid[:, None], gx, xp.zeros_like(gx))
 
     def _row_factor(self, valid: Array, g: Array, weights: Sequence[Array]) -> Array | None:
         """g / m for each row, 0-d or (n, 1), if every row is known to count as one."""

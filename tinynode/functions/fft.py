@@ -82,6 +82,9 @@ class TransformNode(FunctionNode):
         self.axes = checked_axes(self, axes)
         self.norm: Norm = check_norm(type(self).__name__, norm)
 
+    def row_axes(self) -> tuple[int, ...]:
+        return self.axes
+
 
 class Fft(TransformNode):
     """y = the Fourier transform of x over axes.

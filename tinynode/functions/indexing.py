@@ -374,6 +374,7 @@ class TakeRows(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (indices,) = self.get_retained_inputs()
+        mark_masked(self)
         return AddAt(input_shape(self)[0]).apply((gy, indices))[0], None
 
 
@@ -465,6 +466,7 @@ class TakeAlongAxis(AxisNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (indices,) = self.get_retained_inputs()
+        mark_masked(self)
         shape = input_shape(self)
         positions = PositionsAlongAxis(self.axis, shape).apply((indices,))[0]
         flat = AddAt(math.prod(shape)).apply((reshape(gy, -1), positions))[0]

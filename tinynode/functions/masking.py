@@ -1,9 +1,10 @@
 """Masks: a gradient of zero stays zero where a derivative is infinite or undefined.
 
-A mask hides elements: ``where``, index arrays and writes do. The gradient of a hidden element is
-exactly 0. A function before the mask multiplies this gradient by a derivative, and 0 * inf is NaN.
-So ``x * log(x)`` with ``where(x > 0, x * log(x), 0)`` would have the gradient NaN at 0. Two rules
-keep the 0:
+A mask hides elements: ``where``, index arrays, ``take`` and writes do. The gradient of a hidden
+element is exactly 0. A slice is no mask: marks would cost time in every program that takes the
+last step of a sequence. A function before the mask multiplies this gradient by a derivative, and
+0 * inf is NaN. So ``x * log(x)`` with ``where(x > 0, x * log(x), 0)`` would have the gradient NaN
+at 0. Two rules keep the 0:
 
 1. The derivative is infinite at a finite operand, as that of ``log`` at 0. Such a function
    multiplies by ``zero_safe_multiply``.
@@ -11,8 +12,9 @@ keep the 0:
    know of masks. The backward of a mask calls ``mark_masked``, which marks all functions before.
    If a marked function retains a number that is not finite, a hook keeps its zeros. Where the
    gradient of the output is 0, a gradient that is not finite becomes 0. In functions of rows,
-   such as ``softmax``, the gradients of the whole row must be 0. For a class that says
-   ``finite_slope = True``, an operand that is not finite counts as 0 there, before the backward.
+   such as ``softmax``, the gradients of the whole row must be 0: see ``row_axes``. For a class
+   that says ``finite_slope = True``, an operand that is not finite counts as 0 there, before the
+   backward.
 
 Both rules ask for a gradient of 0 and for an infinity. The gradient alone would not do: that of
 (log x)^2 / 2 is 0 at x = 1, and the second derivative is 1.
@@ -129,9 +131,8 @@ def _size_of_gradients(function: FunctionNode, gradients: Gradient) -> Any:
     """
     if function.is_elementwise or function.finite_slope:
         return gradients[0]
-    axes = getattr(function, "axes", getattr(function, "axis", None))
-    axes = (axes,) if isinstance(axes, int) else axes
-    if not isinstance(axes, tuple) or not function.inputs:
+    axes = function.row_axes()
+    if axes is None or not function.inputs:
         return None
     size: Any = None
     shape = tuple(1 if i in axes else n for i, n in enumerate(function.inputs[0].shape))
@@ -146,6 +147,13 @@ def _size_of_gradients(function: FunctionNode, gradients: Gradient) -> Any:
         part = reshape(part, shape)
         size = part if size is None else size + part
     return size
+
+
+def _beside(size: Variable, gx: Variable) -> Variable | None:
+    """The sizes in a shape that broadcasts to a gradient's, such as one of each row; or None."""
+    if broadcasts_to(size.shape, gx.shape):
+        return size
+    return reshape(size, gx.shape) if math.prod(size.shape) == math.prod(gx.shape) else None
 
 
 class FiniteOperands(FunctionHook):
@@ -198,8 +206,8 @@ class FiniteOperands(FunctionHook):
             return results  # type: ignore[no-any-return]
         kept = []
         for gx in results:
-            is_alike = gx is not None and broadcasts_to(size.shape, gx.shape)
-            kept.append(keep_zeros(gx, size, gx) if is_alike else gx)
+            sizes = None if gx is None else _beside(size, gx)
+            kept.append(gx if sizes is None else keep_zeros(gx, sizes, gx))
         return tuple(kept)
 
     def _as_variables(self, retained: Sequence[Variable]) -> tuple[Variable, ...]:

@@ -59,6 +59,9 @@ class Standardize(FunctionNode):
         self.eps = checked_float(self, "eps", eps)
         self.center = checked_flag(self, "center", center)
 
+    def row_axes(self) -> tuple[int, ...]:
+        return self.axes
+
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
         expect(is_floating(in_types[0]))
 
@@ -119,6 +122,9 @@ class StandardizeGrad(FunctionNode):
     def __init__(self, axes: Axes, center: bool) -> None:
         self.axes = checked_axes(self, axes)
         self.center = checked_flag(self, "center", center)
+
+    def row_axes(self) -> tuple[int, ...]:
+        return self.axes
 
     def forward(self, inputs: Arrays) -> Arrays:
         g, y, r = inputs

@@ -47,6 +47,9 @@ class AxisNode(FunctionNode):
     def __init__(self, axis: Axis) -> None:
         self.axis = checked_axis(self, axis)
 
+    def row_axes(self) -> tuple[int, ...]:
+        return (self.axis,)
+
 
 class Reshape(FunctionNode):
     """y = the elements of x, in the same order, in another shape.

@@ -93,6 +93,9 @@ class ReducingNode(FunctionNode):
         self.axes = checked_rising_axes(self, axes)
         self.keepdims = checked_flag(self, "keepdims", keepdims)
 
+    def row_axes(self) -> tuple[int, ...]:
+        return self.axes
+
     def _kept(self, y: Variable) -> Variable:
         """A Variable of the output's shape, with the reduced axes kept with length 1."""
         shape = tuple(1 if i in self.axes else n for i, n in enumerate(input_shape(self)))
