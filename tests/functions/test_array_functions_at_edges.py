@@ -168,6 +168,21 @@ def test_a_remainder_by_an_infinity_has_slopes(device):
 
 
 @on_each_device
+@pytest.mark.parametrize("padding", ["zeros", "border"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_no_pixel_stands_at_nan(mode, padding, device):
+    x = variable(np.arange(9.0).reshape(1, 1, 3, 3), device)
+    grid = variable([[[[nan, 0.0], [0.0, nan], [0.0, 0.0]]]], device)
+
+    def sampled(x, grid):
+        return fn.grid_sample(x, grid, mode, padding)
+
+    for f in (sampled, tn.compile(sampled)):
+        for _ in range(2):
+            np.testing.assert_array_equal(host(f(x, grid)), [[[[nan, nan, 4.0]]]])
+
+
+@on_each_device
 def test_logaddexp_does_not_overflow(device):
     x, y = variable([1000.0, -1000.0], device), variable([1000.0, -999.0], device)
     z = fn.logaddexp(x, y)

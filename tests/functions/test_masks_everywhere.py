@@ -145,6 +145,20 @@ def test_functions_of_rows_keep_the_zeros_of_hidden_rows(name: str, run: Any) ->
                 np.testing.assert_array_equal(derivative, [0.0] * 3, err_msg=f"{row} {order}")
 
 
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("planted", [np.inf, -np.inf, np.nan])
+def test_a_running_product_keeps_the_zeros_behind_the_last_number_that_counts(
+    planted: float, run: Any
+) -> None:
+    def masked(x: Any) -> Any:
+        return F.where(np.array([True, True, False]), F.cumulative_prod(x), 0.0)
+
+    x = tn.Variable(np.array([2.0, 3.0, planted]))
+    (gx,) = tn.grad([F.sum(run(masked)(x))], [x], enable_double_backprop=True)
+    np.testing.assert_array_equal(gx.array, [4, 2, 0])
+    np.testing.assert_array_equal(tn.grad([F.sum(gx)], [x])[0].array, [1, 1, 0])
+
+
 @pytest.mark.parametrize("device", ["numpy", "fast"])
 @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
 def test_an_ignored_row_has_no_gradient_whatever_it_holds(reduction: str, device: str) -> None:

@@ -6,22 +6,27 @@ transpose. ``interpolate`` and the adaptive means are such products, an axis at 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Never
 
 import numpy
 
 from tinynode.core.conversion import as_flag
+from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import Arrays, is_known_true, namespace_of
 from tinynode.errors import OperandError, short_text, unknown_keywords
-from tinynode.functions.arithmetic import floor, multiply, round
-from tinynode.functions.comparison import clip, equal
+from tinynode.functions.arithmetic import multiply
+from tinynode.functions.checked import checked_flag
+from tinynode.functions.comparison import clip, equal, isnan
 from tinynode.functions.convolution import require_four_axes
 from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.image_windows import integer
 from tinynode.functions.indexing import TakeAlongAxis, take
 from tinynode.functions.operands import as_floating, as_number, as_operands
 from tinynode.functions.products import matmul
+from tinynode.functions.searching import where
 from tinynode.functions.shapes import broadcast_to, moveaxis, permute_dims, reshape
 from tinynode.functions.statistical import max as max_
 
@@ -303,7 +308,8 @@ def grid_sample(
         grid: places (x, y), (n, oh, ow, 2): -1 and 1 are the outer edges of the image, or with
             ``align_corners`` the centres of the outer pixels.
         mode: "bilinear" or "nearest".
-        padding: "zeros" outside the image, or "border": the nearest pixel.
+        padding: "zeros" outside the image, or "border": the nearest pixel. NaN in a place gives
+            NaN in y.
         align_corners: see ``grid``.
 
     Source: Jaderberg et al., Spatial Transformer Networks, 2015.
@@ -336,9 +342,11 @@ def grid_sample(
         lines.append(clip(scaled, 0.0, float(n - 1)) if padding == "border" else scaled)
     rows, columns = lines
     if mode == "nearest":
-        y = _pixels(x, round(rows).detach(), round(columns).detach())
+        nearest = [WholeLines(True).apply((one.detach(),))[0] for one in (rows, columns)]
+        nowhere = isnan(rows + columns)
+        y = where(_beside_channels(nowhere), math.nan, _pixels(x, *nearest))
     else:
-        top, left = floor(rows).detach(), floor(columns).detach()
+        top, left = [WholeLines(False).apply((one.detach(),))[0] for one in (rows, columns)]
         down, right = rows - top, columns - left
         y = _pixels(x, top, left) * _beside_channels((1.0 - down) * (1.0 - right))
         y = y + _pixels(x, top, left + 1.0) * _beside_channels((1.0 - down) * right)
@@ -349,6 +357,26 @@ def grid_sample(
 
 def _beside_channels(weights: Variable) -> Variable:
     return reshape(weights, (weights.shape[0], 1, weights.shape[1]))
+
+
+class WholeLines(FunctionNode):
+    """y = floor(x), or the nearest whole number; -2, outside of the image, where x is NaN.
+
+    x: (s), rows or columns -> y: (s). No gradient.
+    """
+
+    is_elementwise = True
+
+    def __init__(self, nearest: bool) -> None:
+        self.nearest = checked_flag(self, "nearest", nearest)
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        xp = namespace_of(x)
+        y = xp.round(x) if self.nearest else xp.floor(x)
+        if is_known_true(x == x):
+            return (y,)
+        return (xp.where(xp.isnan(x), xp.full_like(x, -2.0), y),)
 
 
 def _pixels(x: Variable, rows: Variable, columns: Variable) -> Variable:

@@ -25,13 +25,14 @@ from tinynode.devices import (
 from tinynode.devices import is_floating as is_floating_array
 from tinynode.errors import InvalidType, OperandError, describe, dtype_name, unknown_keywords
 from tinynode.functions import guards
-from tinynode.functions.arithmetic import divide, zero_safe_multiply
+from tinynode.functions.arithmetic import abs, divide, zero_safe_multiply
 from tinynode.functions.attributes import Axes
 from tinynode.functions.checked import checked_flag, checked_float, checked_rising_axes
 from tinynode.functions.comparison import equal
 from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.indexing import get_item
 from tinynode.functions.manipulation import concat, flip
+from tinynode.functions.masking import keep_zeros
 from tinynode.functions.operands import (
     as_floating,
     as_integer,
@@ -699,9 +700,13 @@ class CumulativeProd(AxisNode):
         (y,) = self.get_retained_outputs()
         if x.shape[self.axis] == 0:
             return (gy,)
-        t = _scan_from_behind(x, gy, self.axis)
         before = concat([_first(y, self.axis, 1), _all_but_last(y, self.axis)], axis=self.axis)
-        return (t * before,)
+        if self.is_masked:  # x_i counts for y_i and those behind
+            size = flip(
+                cumulative_sum(flip(abs(gy), axis=self.axis), axis=self.axis), axis=self.axis
+            )
+            x, before = keep_zeros(x, size, x), keep_zeros(before, size, before)
+        return (_scan_from_behind(x, gy, self.axis) * before,)
 
 
 def cumulative_prod(
