@@ -40,18 +40,23 @@ def hosts(found: list[list[Any]]) -> Found:
     return [[None if x is None else tn.to_host(x.array) for x in group] for group in found]
 
 
-def namespace(device: str, is_wide: bool = False, sign: float = 1.0) -> dict[str, Any]:
+def namespace(
+    device: str, is_wide: bool = False, sign: float = 1.0, seed: int = 7
+) -> dict[str, Any]:
     """The globals of a program's text."""
     place = tn.get_device(device)
 
     def array(values: Any, dtype: Any = None) -> Any:
         return place.from_host(np.array(values, dtype=dtype))
 
-    return {"F": tn.functions, "np": np, "array": array, "noisy": Noisy(is_wide, sign)}
+    return {"F": tn.functions, "np": np, "array": array, "noisy": Noisy(is_wide, sign, seed)}
 
 
-def eager(program: Program, device: str, moved: float = 0.0, noisy: float = 0.0) -> Found:
-    function = program.function(namespace(device, program.is_wide, noisy), noisy=noisy != 0)
+def eager(
+    program: Program, device: str, moved: float = 0.0, noisy: float = 0.0, seed: int = 7
+) -> Found:
+    known = namespace(device, program.is_wide, noisy, seed)
+    function = program.function(known, noisy=noisy != 0)
     flags = [one.requires_grad for one in program.inputs]
     arrays = [one.host(moved) for one in program.inputs]
     return hosts(derivatives(function, arrays, flags, device))
@@ -68,10 +73,11 @@ class Noisy:
         is_wide: True to move x also by a few of the smallest numbers, so that 0 gets a sign: a
             kink or a pole at 0 is then a discontinuity.
         sign: 1, or -1 for the noise in the other direction.
+        seed: draws other noise.
     """
 
-    def __init__(self, is_wide: bool = False, sign: float = 1.0) -> None:
-        self.rng = np.random.default_rng(7)
+    def __init__(self, is_wide: bool = False, sign: float = 1.0, seed: int = 7) -> None:
+        self.rng = np.random.default_rng(seed)
         self.is_wide = is_wide
         self.signs = [-sign, sign]
 
@@ -231,9 +237,12 @@ def check_one(program: Program, found: Found, expected: Found, who: str) -> int:
     if program.is_wide:
         runs = [expected, *[eager(program, "numpy", noisy=sign) for sign in (1.0, -1.0)]]
         if who == "PyTorch":  # second gradients overflow there, and gradients at NaN differ
-            last = 1 if has_nan(program) else 2
-            found, runs = found[:last], [run[:last] for run in runs]
-        return compare_elements(found, runs, who, program.functions)
+            found = found[: 1 if has_nan(program) else 2]
+        try:
+            return compare_elements(found, runs, who, program.functions)
+        except AssertionError:  # two equal elements may have had equal noise
+            runs += [eager(program, "numpy", noisy=1.0, seed=seed) for seed in range(8, 16)]
+            return compare_elements(found, runs, who, program.functions)
     try:
         return compare(found, expected, least_tolerances(program, expected), who)
     except AssertionError:
