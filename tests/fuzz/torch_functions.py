@@ -17,6 +17,7 @@ Known departures between the libraries; each function here follows tinynode:
 | ``copysign`` has second gradient NaN at 0 | 0 | ``copysign`` |
 | ``softmax`` of a single ``inf`` in a row is NaN | 1 | ``with_limits`` |
 | the gradient of ``logsumexp`` is e^(x - y), with a rounded y | softmax | ``logsumexp`` |
+| ``hypot`` has the gradient NaN at (0, 0) | 0 | ``hypot`` |
 | ``atan2`` has the gradient 0 at (0, 0) | NaN | ``atan2`` |
 | the gradient of ``hard_sigmoid`` has a 1/6 of single precision | exact | ``hard_sigmoid`` |
 """
@@ -44,7 +45,7 @@ SAME_NETWORK = {
     "hard_tanh": "hardtanh", "hard_silu": "hardswish",
 }  # fmt: skip
 BINARY = """
-add subtract multiply divide maximum minimum hypot logaddexp remainder
+add subtract multiply divide maximum minimum logaddexp remainder
 less greater_equal equal not_equal less_equal greater
 """
 OTHER_NAMES = {"equal": "eq", "not_equal": "ne"}
@@ -89,6 +90,13 @@ def floor_divide(x: Any, y: Any) -> Any:
 def copysign(x: Any, y: Any) -> Any:
     x, y = promoted(x, y)
     return x * torch.where(torch.signbit(x) == torch.signbit(y), 1, -1)
+
+
+def hypot(x: Any, y: Any) -> Any:
+    x, y = promoted(x, y)
+    is_origin = (x == 0) & (y == 0)
+    length = torch.hypot(torch.where(is_origin, torch.ones_like(x), x), y)
+    return torch.where(is_origin, torch.zeros_like(length), length)
 
 
 def atan2(x: Any, y: Any) -> Any:

@@ -340,19 +340,25 @@ def grid_sample(
             (place + 1.0) * (0.5 * (n - 1)) if align_corners else (place + 1.0) * (0.5 * n) - 0.5
         )
         lines.append(clip(scaled, 0.0, float(n - 1)) if padding == "border" else scaled)
-    rows, columns = lines
-    if mode == "nearest":
-        nearest = [WholeLines(True).apply((one.detach(),))[0] for one in (rows, columns)]
-        nowhere = isnan(rows + columns)
-        y = where(_beside_channels(nowhere), math.nan, _pixels(x, *nearest))
-    else:
-        top, left = [WholeLines(False).apply((one.detach(),))[0] for one in (rows, columns)]
-        down, right = rows - top, columns - left
-        y = _pixels(x, top, left) * _beside_channels((1.0 - down) * (1.0 - right))
-        y = y + _pixels(x, top, left + 1.0) * _beside_channels((1.0 - down) * right)
-        y = y + _pixels(x, top + 1.0, left) * _beside_channels(down * (1.0 - right))
-        y = y + _pixels(x, top + 1.0, left + 1.0) * _beside_channels(down * right)
+    y = _nearest(x, *lines) if mode == "nearest" else _bilinear(x, *lines)
     return reshape(y, (*x.shape[:2], *grid.shape[1:3]))
+
+
+def _nearest(x: Variable, rows: Variable, columns: Variable) -> Variable:
+    """The nearest pixels, (n, channels, places); NaN where a row or a column is."""
+    nearest = [WholeLines(True).apply((one.detach(),))[0] for one in (rows, columns)]
+    nowhere = isnan(rows + columns)
+    return where(_beside_channels(nowhere), math.nan, _pixels(x, *nearest))
+
+
+def _bilinear(x: Variable, rows: Variable, columns: Variable) -> Variable:
+    """The weighted means of four pixels, (n, channels, places)."""
+    top, left = [WholeLines(False).apply((one.detach(),))[0] for one in (rows, columns)]
+    down, right = rows - top, columns - left
+    y = _pixels(x, top, left) * _beside_channels((1.0 - down) * (1.0 - right))
+    y = y + _pixels(x, top, left + 1.0) * _beside_channels((1.0 - down) * right)
+    y = y + _pixels(x, top + 1.0, left) * _beside_channels(down * (1.0 - right))
+    return y + _pixels(x, top + 1.0, left + 1.0) * _beside_channels(down * right)
 
 
 def _beside_channels(weights: Variable) -> Variable:
