@@ -222,6 +222,15 @@ CALCULUS = [
         lambda x, c: integrate.tanhsinh(lambda t: t**3, 0 * x, x).integral,
     ),
     Case(
+        "integrate.tanhsinh(infinite)",
+        P,
+        lambda x, c: (
+            integrate.tanhsinh(
+                lambda t, a: xp_of(t).exp(-t * a), c(np.zeros(6)), c(np.full(6, np.inf)), args=(x,)
+            ).integral
+        ),
+    ),
+    Case(
         "integrate.cubature",
         P,
         lambda x, c: (
@@ -236,6 +245,15 @@ CALCULUS = [
         lambda x, c: (
             integrate.nsum(
                 lambda k, a: 1 / k ** (2 + a), c(np.ones(6)), c(np.full(6, 50.0)), args=(x,)
+            ).sum
+        ),
+    ),
+    Case(
+        "integrate.nsum(infinite)",
+        P,
+        lambda x, c: (
+            integrate.nsum(
+                lambda k, a: xp_of(k).exp(-k * a), c(np.ones(6)), c(np.full(6, np.inf)), args=(x,)
             ).sum
         ),
     ),
@@ -283,6 +301,7 @@ SIGNAL = [
         Case(f"signal.{name}", V, of_two(getattr(signal, name), Y))
         for name in ("convolve", "correlate", "fftconvolve", "oaconvolve")
     ],
+    Case("signal.oaconvolve(blocks)", np.sin(np.arange(80.0)), of_two(signal.oaconvolve, Y[:3])),
     Case("signal.detrend", V, of_one(signal.detrend)),
     Case("signal.detrend(constant)", V, lambda x, c: signal.detrend(x, type="constant")),
     Case("signal.hilbert", V, lambda x, c: real(signal.hilbert(x))),

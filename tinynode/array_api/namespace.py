@@ -17,6 +17,7 @@ from tinynode.array_api.statistical import Statistical
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.devices import Device, current_device, find_device, get_device
 from tinynode.errors import DeviceMixError, OperandError, describe
+from tinynode.functions.shared_memory import shared_memory
 
 API_VERSION = "2025.12"
 """The release of the Array API standard for all namespaces."""
@@ -102,6 +103,7 @@ def checked_namespace(device: Device, api_version: str | None) -> ArrayNamespace
             f"x.__array_namespace__: api_version must be one of {', '.join(API_VERSIONS)}, got "
             f"{api_version!r}."
         )
+    shared_memory.is_watched = True  # by code for any arrays, as NumPy's are
     return namespace_of_device(device)
 
 

@@ -152,10 +152,9 @@ class Operators:
     # --- writing: functional underneath ------------------------------------------------------
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._check_writable("x[i] = v")
+        self.check_writable("x[i] = v")
         result = tinynode.functions.set_item(self, index, value)
-        tinynode.transforms.note_write(self, result)
-        self.become(result)
+        tinynode.transforms.finish_write(self, result, "x[i] = v")
 
     def __iadd__(self, other: Any) -> Self:
         return self._written("x += v", tinynode.functions.add, other)
@@ -196,7 +195,12 @@ class Operators:
     def __irshift__(self, other: Any) -> Self:
         return self._written("x >>= v", tinynode.functions.bitwise_right_shift, other)
 
-    def _check_writable(self, operation: str) -> None:
+    def check_writable(self, operation: str) -> None:
+        """Refuse a write to a leaf.
+
+        Raises:
+            GraphError: the Variable is a leaf that requires a gradient.
+        """
         if self.is_leaf and config.enable_backprop:  # without it every result looks like a leaf
             raise GraphError(
                 f"{operation}: this variable is a leaf that requires a gradient, and writing to "
@@ -206,7 +210,7 @@ class Operators:
 
     def _written(self, operation: str, function: Any, other: Any) -> Self:
         """Become the function of this variable and another operand, cast to the dtype of x."""
-        self._check_writable(operation)
+        self.check_writable(operation)
         x, v = tinynode.functions.operands.as_operands(operation, self, other, ("x", "v"))
         if v.device is x.device and v.dtype != x.dtype:
             check_cast(operation, v.raw, x.raw)
@@ -221,6 +225,5 @@ class Operators:
         if result.dtype != x.dtype:
             check_cast(operation, result.raw, x.raw)
             result = tinynode.functions.astype(result, x.dtype)
-        tinynode.transforms.note_write(self, result)
-        self.become(result)
+        tinynode.transforms.finish_write(self, result, operation)
         return self

@@ -56,6 +56,7 @@ from tinynode.functions.shapes import (
     unbroadcast,
     zeros_beside,
 )
+from tinynode.functions.shared_memory import shared_memory
 
 __all__ = [
     "AddAt",
@@ -548,6 +549,11 @@ class GetItem(FunctionNode):
         flat = AddAt(math.prod(shape)).apply((reshape(gy, -1), positions))[0]
         return (reshape(flat, shape), *(None for _ in arrays))
 
+    @staticmethod
+    def put_back(setting: Index, source: Variable, part: Variable) -> Variable:
+        """The source with the elements of a part at the index."""
+        return SetItem(setting).apply((source, part))[0]
+
 
 def get_item(x: Any, index: Any) -> Variable:
     """x[index]. The result is a value, not a view.
@@ -565,7 +571,10 @@ def get_item(x: Any, index: Any) -> Variable:
         frozen, arrays = _with_fixed_positions(index, frozen, arrays)
     if len(arrays) == 1 and len(frozen) == 1 and is_integer(arrays[0].raw):
         return take(x, arrays[0], axis=0)
-    return GetItem(frozen).apply((x, *arrays))[0]
+    result = GetItem(frozen).apply((x, *arrays))[0]
+    if shared_memory.is_watched and not arrays and result.shape != ():  # NumPy copies numbers
+        shared_memory.note(x, result, GetItem, frozen)
+    return result
 
 
 def _with_fixed_positions(

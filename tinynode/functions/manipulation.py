@@ -14,9 +14,9 @@ from tinynode.core.messages import call_too_large
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, Arrays, is_array, is_floating, namespace_of, put
 from tinynode.errors import OperandError, SizeError, describe, short_text, unknown_keywords
-from tinynode.functions.attributes import Axes, Axis, Length, Shift
+from tinynode.functions.attributes import Axes, Axis, Length, Shift, Slice
 from tinynode.functions.checked import checked, checked_axes, checked_axis
-from tinynode.functions.indexing import set_item, take
+from tinynode.functions.indexing import GetItem, set_item, take
 from tinynode.functions.operands import (
     as_integer,
     as_number,
@@ -30,6 +30,7 @@ from tinynode.functions.operands import (
     normalize_axis,
 )
 from tinynode.functions.shapes import AxisNode, broadcast_to, reshape, zeros_beside
+from tinynode.functions.shared_memory import shared_memory
 from tinynode.type_check import TypeInfoTuple, expect
 
 __all__ = [
@@ -254,7 +255,12 @@ def unstack(x: Any, *, axis: int = 0) -> tuple[Variable, ...]:
     axis = normalize_axis("unstack", axis, x.ndim)
     if x.shape[axis] == 0:
         return ()
-    return Unstack(axis).apply((x,))
+    parts = Unstack(axis).apply((x,))
+    if shared_memory.is_watched and x.ndim > 1:  # NumPy copies numbers
+        for i, part in enumerate(parts):
+            index = (*[Slice(None, None, None)] * axis, i)
+            shared_memory.note(x, part, GetItem, index)
+    return parts
 
 
 class Flip(FunctionNode):

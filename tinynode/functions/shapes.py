@@ -23,6 +23,7 @@ from tinynode.functions.operands import (
     normalize_axes,
     unchanged,
 )
+from tinynode.functions.shared_memory import shared_memory
 
 __all__ = [
     "BroadcastTo",
@@ -71,6 +72,11 @@ class Reshape(FunctionNode):
         (gy,) = grad_outputs
         return (reshape(gy, input_shape(self)),)
 
+    @staticmethod
+    def put_back(setting: Shape, source: Variable, part: Variable) -> Variable:
+        """The elements of a part in the shape of the source."""
+        return reshape(part, source.shape)
+
 
 def reshape(x: Any, shape: int | Sequence[int]) -> Variable:
     """x in another shape; an entry of -1 is computed.
@@ -82,7 +88,10 @@ def reshape(x: Any, shape: int | Sequence[int]) -> Variable:
     full = _without_minus_one(source, as_shape("reshape", "shape", shape))
     if full == source.shape:
         return unchanged(source)
-    return Reshape(full).apply((source,))[0]
+    result = Reshape(full).apply((source,))[0]
+    if shared_memory.is_watched:
+        shared_memory.note(source, result, Reshape, full)
+    return result
 
 
 def _without_minus_one(x: Variable, shape: Shape) -> Shape:
@@ -116,8 +125,13 @@ class PermuteDims(FunctionNode):
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
-        inverse = sorted(range(len(self.axes)), key=self.axes.__getitem__)
-        return (PermuteDims(tuple(inverse)).apply((gy,))[0],)
+        return (self.put_back(self.axes, gy, gy),)
+
+    @staticmethod
+    def put_back(setting: Axes, source: Variable, part: Variable) -> Variable:
+        """The part with the axes in the order of the source."""
+        inverse = sorted(range(len(setting)), key=setting.__getitem__)
+        return PermuteDims(tuple(inverse)).apply((part,))[0]
 
 
 def permute_dims(x: Any, axes: Sequence[int]) -> Variable:
@@ -136,7 +150,10 @@ def permute_dims(x: Any, axes: Sequence[int]) -> Variable:
         )
     if order == tuple(range(ndim)):
         return unchanged(source)
-    return PermuteDims(order).apply((source,))[0]
+    result = PermuteDims(order).apply((source,))[0]
+    if shared_memory.is_watched:
+        shared_memory.note(source, result, PermuteDims, order)
+    return result
 
 
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Variable:

@@ -8,12 +8,13 @@ Variables with a hidden axis; ``batching`` has the border of the hidden axis. Tr
 one may stand in the function of another.
 """
 
-from tinynode.transforms.batching import batched, is_lifted, note_move, note_write
+from tinynode.transforms.batching import batched, is_lifted, note_move
 from tinynode.transforms.gradients import gradient, hvp, value_and_grad
 from tinynode.transforms.implicit import custom_fixed_point, custom_root, newton
 from tinynode.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
 from tinynode.transforms.linear import jvp, linearize, vjp
 from tinynode.transforms.linear_map import LinearMap
+from tinynode.transforms.shared_writes import finish_write
 from tinynode.transforms.trees import or_zeros
 from tinynode.transforms.vmap import vmap
 
@@ -22,6 +23,7 @@ __all__ = [
     "batched",
     "custom_fixed_point",
     "custom_root",
+    "finish_write",
     "gradient",
     "hessian",
     "hvp",
@@ -33,7 +35,6 @@ __all__ = [
     "linearize",
     "newton",
     "note_move",
-    "note_write",
     "or_zeros",
     "value_and_grad",
     "vjp",
