@@ -16,6 +16,7 @@ from op_cases.rows import (
     Input,
     distinct,
     few,
+    node,
     nonzero,
     normal,
     nz,
@@ -273,6 +274,36 @@ def singular(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
 
 for what, s in (("singular", (3, 3)), ("singular-stack", (2, 2, 2)), ("singular-large", (5, 5))):
     row("det", what, linalg.det, np.linalg.det, Input(s, singular))
+for what, s, make in (("large", (10, 10), invertible), ("singular-of-ten", (10, 10), singular)):
+    row("det", what, linalg.det, np.linalg.det, Input(s, make))
+
+
+def np_cofactors(x: Any) -> Any:
+    n = x.shape[-1]
+    y = np.empty_like(x)
+    for i, j in np.ndindex(n, n):
+        minor = np.delete(np.delete(x, i, axis=-2), j, axis=-1)
+        y[..., i, j] = (-1) ** (i + j) * np.linalg.det(minor)
+    return y
+
+
+def np_cofactors_along(x: Any, g: Any) -> Any:
+    """The cofactors are polynomials of a low degree, so central differences are exact here."""
+    steps = ((1, 2 / 3), (-1, -2 / 3), (2, -1 / 12), (-2, 1 / 12))
+    return sum(weight * np_cofactors(x + step * g) for step, weight in steps)
+
+
+for what, s, make in (
+    ("regular", (3, 3), invertible),
+    ("stack", (2, 2, 2), invertible),
+    ("singular", (3, 3), singular),
+    ("singular-stack", (2, 2, 2), singular),
+    ("rank-one", (4, 4), lambda rng, s: np.ones(s)),
+    ("one", (1, 1), lambda rng, s: np.zeros(s)),
+    ("no-rows", (2, 0, 0), normal),
+):
+    row("Cofactors", what, node(fn.Cofactors), np_cofactors, Input(s, make))
+    row("CofactorsGrad", what, node(fn.CofactorsGrad), np_cofactors_along, Input(s, make), x(*s))
 row("det", "zero", linalg.det, np.linalg.det, Input((1, 1), lambda rng, s: np.zeros(s)))
 row("inv", "of-its-own", lambda x: linalg.inv(linalg.inv(x)), np.copy, inv_(2, 2))
 row(

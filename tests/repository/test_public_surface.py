@@ -32,10 +32,10 @@ compile dumps get_op_info load_net loads register_op save_net trace
 FUNCTIONS = """
 Abs Acos Acosh Add AddAll AddAt ArgMax ArgMin ArgSort AsType Asin Asinh Atan Atan2 Atanh AvgPool2d
 AvgPool2dGrad BitwiseAnd BitwiseInvert BitwiseLeftShift BitwiseOr BitwiseRightShift BitwiseXor
-BroadcastTo CTCStates Ceil Cholesky Clip ClipGrad Concat Conj Copy CopySign Cos Cosh Cross
-CumulativeProd CumulativeSum Det Direction Divide ELU Eigh Einsum Equal Erf ErfInv Erfc Exp Expm1
-ExtremeGrad FMod Flip Floor FloorDivide Fold GELU GELUGrad Gauss GetItem GetItemGrad Greater
-GreaterEqual GumbelNoise HardSiLU HardSiLUGrad Hypot Identity Imag Inv IsFinite IsInf IsNaN
+BroadcastTo CTCStates Ceil Cholesky Clip ClipGrad Cofactors CofactorsGrad Concat Conj Copy CopySign
+Cos Cosh Cross CumulativeProd CumulativeSum Det Direction Divide ELU Eigh Einsum Equal Erf ErfInv
+Erfc Exp Expm1 ExtremeGrad FMod Flip Floor FloorDivide Fold GELU GELUGrad Gauss GetItem GetItemGrad
+Greater GreaterEqual GumbelNoise HardSiLU HardSiLUGrad Hypot Identity Imag Inv IsFinite IsInf IsNaN
 KeepZeros LGamma LeakyReLU LeakyReLUGrad Less LessEqual Linear LinearScan Log Log10 Log1p Log2
 LogAddExp LogSigmoid LogSoftmax LogSumExp LogicalAnd LogicalNot LogicalOr LogicalXor MatMul
 MatMulOfTransposed Max MaxPool2d MaxPool2dGrad Maximum Mean Min Minimum Multiply Negative NotEqual

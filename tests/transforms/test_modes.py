@@ -31,6 +31,8 @@ NOT_FAR: dict[str, str] = {
     "conv_transpose1d": INFINITE,
     "einsum": INFINITE,
     "sigmoid_cross_entropy": INFINITE,
+    "Cofactors": CHOOSES,
+    "CofactorsGrad": CHOOSES,
     "det": CHOOSES,
 }
 """The operations that are not compared beside infinities and NaN."""

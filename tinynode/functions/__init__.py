@@ -15,6 +15,7 @@ from tinynode.functions import (
     activation,
     arithmetic,
     bitwise,
+    cofactors,
     comparison,
     complex_numbers,
     convolution,
@@ -49,6 +50,7 @@ from tinynode.functions import (
 from tinynode.functions.activation import *
 from tinynode.functions.arithmetic import *
 from tinynode.functions.bitwise import *
+from tinynode.functions.cofactors import *
 from tinynode.functions.comparison import *
 from tinynode.functions.complex_numbers import *
 from tinynode.functions.convolution import *
@@ -107,6 +109,7 @@ __all__ = [
 __all__ += activation.__all__
 __all__ += arithmetic.__all__
 __all__ += bitwise.__all__
+__all__ += cofactors.__all__
 __all__ += comparison.__all__
 __all__ += complex_numbers.__all__
 __all__ += convolution.__all__

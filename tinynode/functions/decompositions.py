@@ -30,7 +30,7 @@ __all__ = ["Eigh", "Svd"]
 class SquareMatrixNode(FunctionNode):
     """Base of functions of a square, floating matrix."""
 
-    input_names = ("x",)
+    input_names: tuple[str, ...] = ("x",)
     type_hint = "the last two axes must have one length; cast integers to a floating dtype."
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:

@@ -20,21 +20,19 @@ import numpy
 from tinynode.core.array_arguments import constant_beside, raw_of
 from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
-from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable
 from tinynode.devices import (
     Array,
     Arrays,
-    any_true,
     namespace_of,
     sum_array,
-    without_hidden_axes,
 )
 from tinynode.errors import OperandError, describe, short_text
 from tinynode.functions import guards
-from tinynode.functions.arithmetic import BroadcastingNode, abs, multiply, sign, zero_safe_multiply
+from tinynode.functions.arithmetic import BroadcastingNode, abs, sign, zero_safe_multiply
 from tinynode.functions.attributes import Axes
 from tinynode.functions.checked import checked_float
+from tinynode.functions.cofactors import Cofactors
 from tinynode.functions.comparison import equal, not_equal
 from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.decompositions import (
@@ -52,7 +50,7 @@ from tinynode.functions.decompositions import (
     symmetric,
 )
 from tinynode.functions.exponential import pow
-from tinynode.functions.indexing import get_item, take
+from tinynode.functions.indexing import get_item
 from tinynode.functions.manipulation import concat
 from tinynode.functions.masking import keep_zeros
 from tinynode.functions.operands import (
@@ -69,7 +67,6 @@ from tinynode.functions.searching import tril, where
 from tinynode.functions.shapes import (
     broadcast_to,
     expand_dims,
-    moveaxis,
     reshape,
     squeeze,
     unbroadcast,
@@ -188,66 +185,27 @@ def solve(x1: Any, x2: Any) -> Variable:
     return Solve().apply((x1, x2))[0]
 
 
-def _has_singular(x: Array, determinant: Array) -> bool:
-    """True if a matrix is singular as far as its dtype can tell, in any example of vmap.
-
-    The rounded determinant of a singular matrix is seldom 0. It is below eps times the product
-    of the lengths of the rows (Hadamard's bound of a determinant).
-    """
-    x, determinant = without_hidden_axes(x), without_hidden_axes(determinant)
-    xp = namespace_of(x)
-    with numpy.errstate(divide="ignore"):  # log 0: minus infinity is right
-        lengths = xp.sum(xp.log(xp.linalg.vector_norm(x, axis=-1)), axis=-1)
-        size = xp.log(xp.abs(determinant))
-    return any_true((determinant == 0) | (size < lengths + math.log(xp.finfo(x.dtype).eps)))
-
-
 class Det(SquareMatrixNode):
-    """y = det X.   X: (..., n, n) -> y: (...).   dL/dX = dL/dy * (the cofactors of X).
-
-    The cofactors are y * X^-T where X is invertible. Where X is singular, each is the determinant
-    of X without the element's row and column: for matrices up to 32 rows.
-    """
+    """y = det X.   X: (..., n, n) -> y: (...).   dL/dX = dL/dy * (the cofactors of X)"""
 
     guard = guards.SINGULAR
-    needs_values = True  # backward asks whether y is 0
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
-        self.retain_outputs((0,))
         return (namespace_of(x).linalg.det(x),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        (y,) = self.get_retained_outputs()
-        # a net cannot choose at each call, and the cofactors are right for every matrix
-        always = 1 <= x.shape[-1] <= 8 and is_recording_net()
-        if always or (x.shape[-1] <= 32 and _has_singular(raw_of(x), raw_of(y))):
-            return (column(column(gy)) * _cofactors(x),)
-        return (column(column(gy * y)) * matrix_transpose(inv(x)),)
-
-
-def _cofactors(x: Variable) -> Variable:
-    """At (i, j) the determinant of x without row i and column j, times (-1)^(i + j)."""
-    x = as_operand("det", "x", x)
-    n = x.shape[-1]
-    kept = [k for i in range(n) for k in range(n) if k != i]
-    minors = take(take(x, kept, axis=-2), kept, axis=-1)
-    minors = reshape(minors, (*x.shape[:-2], n, n - 1, n, n - 1))
-    dets = det(moveaxis(minors, -2, -3))
-    signs = (-1.0) ** numpy.add.outer(numpy.arange(n), numpy.arange(n))
-    constant = as_operand("det", "signs", x.device.from_host(signs), x)
-    return multiply(dets, astype(constant, x.dtype))
+        return (column(column(gy)) * Cofactors().apply((x,))[0],)
 
 
 def det(x: Any) -> Variable:
     """The determinant of a square matrix.
 
     The gradient needs the inverse. For singular matrices of up to 32 rows, n^2 determinants take
-    the place of the inverse. Larger singular matrices are an error that names ``inv``. In a
-    compiled function the limit is 8 rows.
+    the place of the inverse. Larger singular matrices are an error that names ``inv``.
 
     Raises:
         InvalidType: x is not a stack of square floating matrices.

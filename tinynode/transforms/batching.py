@@ -441,6 +441,7 @@ class AllExamples(FunctionNode):
     """
 
     complex_rule = "own"
+    needs_values = True  # the prototype may look at values
 
     def __init__(self, prototype: FunctionNode, device: Device) -> None:
         self.prototype = prototype
