@@ -608,3 +608,13 @@ def test_the_settings_of_version_0_1_warn_and_give_the_phase():
     seen = []
     tn.checkpoint(phases, variable([1.0])).backward()
     assert seen == [(True, False), (False, True)]
+
+
+def test_a_second_call_with_another_parameter_is_refused():
+    weights = [tn.Variable(np.ones(2), name=name) for name in ("first", "second")]
+    left = list(weights)
+    x = tn.Variable(np.ones(2))
+    y = tn.checkpoint(lambda z: left.pop(0) * z, x)
+    with pytest.raises(GraphError, match=r"func used second of shape \(2,\) in backward"):
+        tn.functions.sum(y).backward()
+    assert weights[0].grad is None and x.grad is None

@@ -66,8 +66,10 @@ class Checkpoint(FunctionNode):
                 using_config(recompute_phase="again", **first.settings),
                 drawing_again(first.generators),
                 running_inside(first.axes),
+                Captures(inner) as captures,
             ):
                 outputs = _call(self.func, inner[:count])
+            _check_captured(captures)
             if len(outputs) != len(grad_outputs):
                 raise GraphError(
                     f"checkpoint: func returned {len(grad_outputs)} outputs in forward and "
@@ -81,6 +83,21 @@ class Checkpoint(FunctionNode):
             ys, gys = [y for y, _ in used], [gy for _, gy in used]
             with marks_handed_on(self, ys):
                 return tuple(grad(ys, sources, gys, enable_double_backprop=record))
+
+
+def _check_captured(second: Captures) -> None:
+    """Refuse a second call that uses a Variable which the first call did not use.
+
+    Raises:
+        GraphError: the gradient of that Variable would be lost.
+    """
+    for x in second.found():
+        if x.requires_grad:
+            raise GraphError(
+                f"checkpoint: func used {x.name or 'a Variable'} of shape {x.shape} in backward "
+                "and not in forward: both calls must do the same. Give what changes between the "
+                "calls as an argument."
+            )
 
 
 class FirstCall:
