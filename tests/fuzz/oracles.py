@@ -373,9 +373,9 @@ def has_nan(program: Program) -> bool:
 def compare_elements(found: Found, runs: list[Found], who: str, functions: set[str]) -> int:
     """Compare the elements that noise changes little; the number of compared arrays.
 
-    NaN and infinities stand at equal places. PyTorch adds up gradients in another order, which counts
-    where x - x cancels. PyTorch is compared where its results are finite: at
-    other places it may be wrong, as behind a mask.
+    NaN and infinities stand at equal places. PyTorch adds up gradients in another order, which
+    counts where x - x cancels. PyTorch is compared where its results are finite: at other places
+    it may be wrong, as behind a mask.
 
     Args:
         found: what an oracle found.
