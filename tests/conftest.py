@@ -1,4 +1,4 @@
-"""What all tests share: the strict backend is known, and random tests are repeatable."""
+"""What all tests share: no compiler by default, and random tests are repeatable."""
 
 from __future__ import annotations
 
@@ -11,11 +11,8 @@ from typing import Any
 
 import hypothesis
 import pytest
-import strict_backend
 
 import tinynode as tn
-
-tn.register_backend(strict_backend)
 
 # a test that compiles C says so: a compiler for each plan of a test would take minutes
 if "TINYNODE_COMPILER" not in os.environ:

@@ -10,6 +10,7 @@ import inspect
 import sys
 import tempfile
 import types
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,6 @@ from tinynode.devices import (
     members_of,
     supports,
 )
-from tinynode_course import sources
 
 # %% [markdown]
 # First we need a library. PyTorch or JAX may not be installed. So the next cell makes a library,
@@ -339,12 +339,12 @@ table()
 # All are right. The remaining bytes over the host are the indices of `take` and the weights of
 # `conv2d`, which start on the host.
 #
-# **PyTorch and JAX.** Backends for both are in the folder `tutorials/backends` of the repository,
-# in under 90 lines each. tinynode's tests run the table of functions on both. Compare them with
-# yours. The next cell prints the backend for PyTorch, from `owns` on, without docstrings:
+# **PyTorch and JAX.** tinynode brings a backend for each, in under 90 lines: the devices `torch`
+# and `jax`. tinynode's tests run the table of functions on both. Compare them with yours. The next
+# cell prints the backend for PyTorch, from `owns` on, without docstrings:
 
 # %%
-path = sources.tutorials() / "backends" / "torch_backend.py"
+path = Path(find_spec("tinynode_torch").origin)  # PyTorch itself is not imported
 text = path.read_text(encoding="utf-8")
 print("lines in all, fewer than 90:", len(text.splitlines()) < 90)
 for block in text.split("\n\n\n")[3:]:

@@ -8,7 +8,6 @@ the same everywhere.
 from __future__ import annotations
 
 import functools
-import importlib
 import importlib.util
 import os
 import pathlib
@@ -35,17 +34,14 @@ DEVICES = {
     "torch": "torch",
     "jax": "jax",
 }
-TUTORIALS = ("torch", "jax")
 STEPS = 8
 
 
 def require(device: str) -> None:
-    """Make a device's backend known; skip the test where its library is missing."""
+    """Skip the test where the library of a device is missing."""
     library = DEVICES[device]
     if importlib.util.find_spec(library) is None:
         pytest.skip(f"{library} is not installed")
-    if device in TUTORIALS:
-        tn.register_backend(importlib.import_module(f"tutorials.backends.{device}_backend"))
 
 
 def run(
@@ -127,20 +123,8 @@ def test_the_comparison_can_fail(name: str) -> None:
 
 
 def train(folder: pathlib.Path, device: str | None, job: str = "digits") -> str:
-    """What ``python -m tinynode train`` prints for one epoch, with TINYNODE_DEVICE in a shell.
-
-    An installed package's entry points name the backends: here a folder that looks like one.
-    """
-    package = folder / "more_backends-1.0.dist-info"
-    package.mkdir(exist_ok=True)
-    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: more-backends\nVersion: 1.0\n")
-    (package / "entry_points.txt").write_text(
-        "[tinynode.backends]\n"
-        "strict = strict_backend\n"
-        "torch = tutorials.backends.torch_backend\n"
-        "jax = tutorials.backends.jax_backend\n"
-    )
-    paths = (folder, ROOT, ROOT / "backends", ROOT / "tests" / "support")
+    """What ``python -m tinynode train`` prints for one epoch, with TINYNODE_DEVICE in a shell."""
+    paths = (ROOT, ROOT / "backends")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TINYNODE_")} | {
         "PYTHONPATH": os.pathsep.join(str(path) for path in paths),
         "TINYNODE_DTYPE": "float64",

@@ -7,9 +7,9 @@ import pathlib
 import array_api_strict
 import numpy as np
 import pytest
-import strict_backend
 
 import tinynode as tn
+import tinynode_strict
 from tinynode import functions as fn
 from tinynode.errors import DeviceError, DeviceMixError
 
@@ -93,8 +93,8 @@ def test_numpy_isms_are_refused():
 def test_fulfils_the_protocol_of_a_backend():
     names = {name for name in vars(tn.Backend) if not name.startswith("_")}
     assert names >= {"from_host", "to_host", "forward", "lift"}
-    assert all(hasattr(strict_backend, name) for name in names)
-    assert strict_backend.lift(1.0) is None
+    assert all(hasattr(tinynode_strict, name) for name in names)
+    assert tinynode_strict.lift(1.0) is None
     assert tn.synchronize("strict:device1") is None
-    source = pathlib.Path(strict_backend.__file__).read_text(encoding="utf-8")
+    source = pathlib.Path(tinynode_strict.__file__).read_text(encoding="utf-8")
     assert len(source.splitlines()) < 90

@@ -31,8 +31,6 @@ SECTIONS = ["Predict", "Run", "See", "Break it", "Fix it", "Exercise"]
 LAST = 20
 """The number of the last step."""
 
-STRICT = "import strict_backend, tinynode\ntinynode.register_backend(strict_backend)"
-
 
 def each(steps: list[Step]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("step", steps, ids=[step.name for step in steps])
@@ -168,8 +166,8 @@ def as_a_program(step: Step, folder: Path) -> str:
 @each(PORTABLE)
 def test_a_portable_step_prints_the_same_on_every_backend(step: Step) -> None:
     expected, _ = execution.execute(step.path)
-    for device, before in (("strict", STRICT), ("fast", "")):
-        outputs, _ = execution.execute(step.path, {"TINYNODE_DEVICE": device}, before)
+    for device in ("strict", "fast"):
+        outputs, _ = execution.execute(step.path, {"TINYNODE_DEVICE": device})
         for cell, one, other in zip(cells.read(step.path), expected, outputs, strict=True):
             if "varies" not in cell.tags:
                 assert other.printed == one.printed, f"line {cell.line}, on {device}"

@@ -18,6 +18,7 @@ from tinynode.devices import (
     arrays,
     backend_names,
     backend_of,
+    backend_origin,
     find_device,
     get_backend,
     loader,
@@ -328,7 +329,8 @@ def test_the_command_lists_every_backend(plugins, capsys):
         "  from:           package some-package 1.0",
     ]
     assert f"version:        {np.__version__}" in blocks["numpy"]
-    assert "from:           register_backend" in blocks["strict"]
+    assert "from:           tinynode" in blocks["strict"]
+    assert backend_origin("a name that no package offers") == "register_backend"
     assert blocks["old"].startswith("old: not usable")
     assert "RuntimeError: driver too old" in blocks["old"] and "museum 1.0" in blocks["old"]
     assert blocks["new Variables stand on"].strip() == "new Variables stand on: numpy"

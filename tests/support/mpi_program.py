@@ -705,9 +705,6 @@ def check_errors() -> None:
 
 
 def main() -> None:
-    import strict_backend
-
-    tn.register_backend(strict_backend)
     for device in ("numpy", "fast", "strict"):
         check_arrays(device)
         check_functions(device)

@@ -15,14 +15,20 @@ from tinynode.errors import DeviceError
 MODULE_OF_BACKEND = {
     "cupy": "tinynode_cupy",
     "fast": "tinynode_fast",
+    "jax": "tinynode_jax",
     "numpy": "tinynode_numpy",
     "shapes": "tinynode_shapes",
+    "strict": "tinynode_strict",
+    "torch": "tinynode_torch",
 }
 """tinynode's own backends."""
 MODULE_OF_VMAP = "tinynode_batched"
 """The module with the backend that ``vmap`` makes for each device. No user asks for it by name."""
 HOW_TO_GET = {
     "cupy": "install tinynode[cupy13] or tinynode[cupy12], whichever CUDA the machine has",
+    "jax": "install tinynode[jax]",
+    "strict": "install tinynode[strict]",
+    "torch": "install tinynode[torch]",
 }
 OTHER_NAMES = {"cpu": "numpy", "cuda": "cupy", "gpu": "cupy"}
 """The names of devices in other libraries, and the backend that each stands for."""

@@ -13,7 +13,6 @@ The exit status is 0, or 1 if a row of the table failed, or 2 if there is no usa
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime
 import importlib
 import itertools
@@ -71,8 +70,6 @@ def import_table() -> tuple[Any, list[Any]]:
     for folder in (str(tests), str(tests / "support")):
         if folder not in sys.path:
             sys.path.append(folder)
-    with contextlib.suppress(ImportError):  # rows of to_device go there from NumPy
-        tn.register_backend(importlib.import_module("strict_backend"))
     drivers = importlib.import_module("op_drivers")
     return drivers, importlib.import_module("op_cases").CASES
 

@@ -37,19 +37,18 @@ class StepError(RuntimeError):
 
 
 def execute(
-    path: Path, extra: dict[str, str] | None = None, before: str = ""
+    path: Path, extra: dict[str, str] | None = None
 ) -> tuple[list[cells.Output], dict[str, Any]]:
     """Run a step in another process: an output for each cell, and facts about the run.
 
     Args:
         path: The file of the step.
         extra: Environment variables, such as ``{"TINYNODE_DEVICE": "fast"}``.
-        before: Python code to run first, for instance to register a backend.
 
     Raises:
         StepError: The step stopped with an error.
     """
-    code = f"{before}\nfrom tinynode_course import execution\nexecution.main()"
+    code = "from tinynode_course import execution\nexecution.main()"
     with tempfile.TemporaryDirectory(prefix="tinynode-step-") as folder:
         done = subprocess.run(
             [sys.executable, "-c", code, str(path.resolve())],

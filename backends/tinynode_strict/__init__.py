@@ -1,8 +1,9 @@
-"""The backend of the tests: array_api_strict, which has what the standard has and nothing more.
+"""array_api_strict as a backend: what the Array API standard has, and nothing more.
 
-Requirement: no NumPy-ism survives in tinynode. The library refuses every function, argument and
-promotion that the standard does not name. It also plays several devices: arrays of different ones
-do not mix, and those that are not on ``CPU_DEVICE`` refuse to become NumPy arrays silently.
+Requirement: no NumPy-ism survives, in tinynode or in a program of a user. The library refuses
+every function, argument and promotion that the standard does not name. It also plays several
+devices: arrays of different ones do not mix, and those that are not on ``CPU_DEVICE`` refuse to
+become NumPy arrays silently.
 """
 
 from __future__ import annotations

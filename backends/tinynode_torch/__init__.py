@@ -1,4 +1,4 @@
-"""PyTorch's CPU tensors as a backend of tinynode.
+"""PyTorch's tensors as a backend of tinynode: on the CPU, and on the accelerator of the machine.
 
 Requirement: a library whose own namespace is not the Array API's takes one small module as well.
 ``array_api_compat.torch`` is that namespace; this module says where tensors lie and how they come
@@ -21,8 +21,12 @@ capabilities = frozenset({"cpu", "float64"})
 
 
 def devices() -> tuple[str, ...]:
-    """One: the CPU. For GPUs, list them here and use ``index`` in ``from_host``."""
-    return ("cpu",)
+    """``cpu``; beside it ``cuda``, ``cuda:1`` ..., ``mps`` or ``xpu``, whichever is there."""
+    if not torch.accelerator.is_available():
+        return ("cpu",)
+    kind = torch.accelerator.current_accelerator().type
+    others = [f"{kind}:{i}" for i in range(1, torch.accelerator.device_count())]
+    return ("cpu", kind, *others)
 
 
 def namespace() -> Any:
@@ -36,36 +40,35 @@ def owns(array: object) -> bool:
 
 
 def index_of(array: Any) -> str:
-    """The device's index; every tensor that comes from outside is asked for it.
-
-    Raises:
-        TypeError: the tensor requires a gradient, or does not lie on the CPU.
-    """
+    """The device's index; TypeError for tensors that require a gradient, or lie elsewhere."""
     if array.requires_grad:
         raise TypeError(
             "torch backend: this tensor requires a gradient from PyTorch's own autograd. Give "
             "tensor.detach(), and ask the Variable for the gradient: requires_grad=True."
         )
-    if array.device.type != "cpu":
+    index = str(array.device).removesuffix(":0")
+    if index not in devices():
         raise TypeError(
-            f"torch backend: it knows the CPU only, and this tensor is on {array.device}. Give "
+            f"torch backend: this tensor is on {index}; known are {', '.join(devices())}. Give "
             "tensor.cpu()."
         )
-    return "cpu"
+    return index
 
 
 def from_host(array: Any, index: str) -> Any:
     """A tensor with the same values; it is a copy, since tensors have no negative strides."""
-    return torch.asarray(array.copy())
+    return torch.asarray(array.copy(), device=index)
 
 
 def to_host(array: Any) -> Any:
-    """A NumPy array on the tensor's memory."""
-    return array.numpy()
+    """A NumPy array; on the CPU it shares the tensor's memory."""
+    return array.cpu().numpy()
 
 
 def synchronize(index: str) -> None:
-    """On the CPU PyTorch has always finished when a call returns."""
+    """Wait for an accelerator. On the CPU PyTorch has always finished when a call returns."""
+    if index != "cpu":
+        torch.accelerator.synchronize(index)
 
 
 def lift(value: object) -> None:
@@ -79,5 +82,6 @@ def forward(node: Any, arrays: tuple[Any, ...]) -> Any:
 
 def add_at(indices: Any, values: Any, length: int) -> Any:
     """result[indices[k]] += values[k], from zeros: the standard has no such function."""
-    result = torch.zeros((length, *values.shape[1:]), dtype=values.dtype)
+    shape = (length, *values.shape[1:])
+    result = torch.zeros(shape, dtype=values.dtype, device=values.device)
     return result.index_put_((indices,), values, accumulate=True)
