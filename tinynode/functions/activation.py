@@ -669,7 +669,8 @@ def hard_sigmoid(x: Any) -> Variable:
 
     Source: Howard et al., Searching for MobileNetV3, 2019.
     """
-    return clip(as_floating("hard_sigmoid", "x", x) * (1.0 / 6.0) + 0.5, 0.0, 1.0)
+    # x + 3 is exact near -3, where x / 6 + 1/2 cancels
+    return clip((as_floating("hard_sigmoid", "x", x) + 3.0) * (1.0 / 6.0), 0.0, 1.0)
 
 
 class HardSiLU(FunctionNode):
@@ -692,8 +693,8 @@ class HardSiLU(FunctionNode):
 
 def _hard_sigmoid(x: Array) -> Array:
     """x / 6 + 1/2 held between 0 and 1, of an array."""
-    s = x * (1.0 / 6.0)
-    s += 0.5
+    s = x + 3.0
+    s *= 1.0 / 6.0
     return namespace_of(x).clip(s, min=0.0, max=1.0)
 
 
