@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from accuracy.rows import INF, Row
+from accuracy.special_allowances import SCIPY, SCIPY_VALUES, SPECIAL_TABLE
 
 VALUE, FIRST, SECOND = 0, 1, 2
 ALL = (VALUE, FIRST, SECOND)
@@ -93,6 +94,9 @@ TABLE = (
     Allowance("atanh", (SECOND,), -1.0, 1.0, 12, "seven roundings", dtypes=(HALF,)),
     Allowance("silu", (FIRST,), -1.7, -0.6, 8, ROOT, unit=0.25),
     Allowance("silu", (SECOND,), -2.6, 2.6, 8, ROOT, unit=0.25),
+    Allowance("hard_silu", (FIRST,), -1.7, -1.3, 8, ROOT, unit=0.25),
+    Allowance("kl_divergence of (0", (FIRST,), 0.1, 1.0, 8, ROOT, unit=1.0),
+    Allowance("kl_divergence of (x", (VALUE,), -4.0, 0.0, 2, ROOT, unit=1.0),
     Allowance("gelu", (FIRST,), -1.3, -0.6, 8, ROOT, unit=0.25),
     Allowance("gelu", (SECOND,), -1.6, 1.6, 8, ROOT, unit=0.25),
     Allowance("gelu by tanh", (VALUE, FIRST), -INF, -1.0, 1500, EXPONENT),
@@ -121,6 +125,11 @@ TABLE = (
         "below the normal numbers e^x is 0: there exp takes many times as long",
         compiled=True,
     ),
+    *[
+        Allowance(f"special.{name}", (VALUE,), -INF, INF, INF, SCIPY)
+        for name in SCIPY_VALUES.split()
+    ],
+    *[Allowance(f"special.{name}", *facts, **more) for name, *facts, more in SPECIAL_TABLE],
 )  # fmt: skip
 
 

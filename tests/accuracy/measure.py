@@ -14,13 +14,11 @@ import numpy as np
 from mpmath import mp, mpf
 
 import tinynode as tn
-from accuracy.rows import Row
+from accuracy.rows import PRECISION, Row
 from tinynode import functions as fn
 
 DTYPES = ("float16", "float32", "float64")
 ORDERS = ("value", "first derivative", "second derivative")
-PRECISION = 250
-"""Bits of the true results."""
 SPARSE, DENSE = 20, 200
 """Numbers of each sign in the logarithmic grid."""
 
@@ -56,9 +54,10 @@ def grid(row: Row, dtype: str, count: int) -> Any:
         parts += [center[None], *[side[None] for side in sides]]
         parts += [(mark * (1.0 + sign * near)).astype(dtype) for sign in (-1.0, 1.0)]
     x = np.unique(np.concatenate(parts))
-    low, high = row.domain
+    with np.errstate(over="ignore"):
+        low, high = np.asarray(row.domain).astype(dtype)
     x = x[(x >= low) & (x <= high) & (x != 0)]
-    if "gamma" in row.name:  # Variables at poles are measured beside them
+    if "gamma" in row.name and not row.at_zeros:  # values at poles are measured beside them
         x = x[(x > 0) | (x != np.round(x))]
     return x
 

@@ -30,6 +30,7 @@ class Row:
         marks: poles, branch points, zeros, and thresholds of the code.
         constant: the other operand: a number, "large", "small", or None.
         special: a special function: 8 ulp are allowed.
+        at_zeros: a function of gamma without poles: negative integers are measured, too.
     """
 
     name: str
@@ -39,9 +40,12 @@ class Row:
     marks: tuple[float, ...] = ()
     constant: float | str | None = None
     special: bool = False
+    at_zeros: bool = False
 
 
 ROWS: list[Row] = []
+PRECISION = 250
+"""Bits of the true results."""
 ONE, HALF = mpf(1), mpf(0.5)
 ABOVE_0, INSIDE = (0.0, INF), (-1.0, 1.0)
 
@@ -72,6 +76,10 @@ row("square", fn.square, lambda x: x**2, lambda x: 2 * x, lambda x: mpf(2))
 row("add", fn.add, lambda x, c: x + c, one, flat, constant=3.0, marks=(-3.0,))
 row("subtract", fn.subtract, lambda x, c: x - c, one, flat, constant=3.0, marks=(3.0,))
 row("multiply", fn.multiply, lambda x, c: x * c, lambda x, c: c, flat, constant=3.0)
+row("zero_safe_multiply", fn.zero_safe_multiply, lambda x, c: x * c, lambda x, c: c, flat,
+    constant=3.0)  # fmt: skip
+row("zero_safe_divide", lambda x, c: fn.zero_safe_divide(c, x), lambda x, c: c / x,
+    lambda x, c: -c / x**2, lambda x, c: 2 * c / x**3, constant=3.0)  # fmt: skip
 row("multiply by itself", lambda x: x * x, lambda x: x**2, lambda x: 2 * x, lambda x: mpf(2))
 for c in (3.0, "large", "small"):
     row(f"divide, x / {c}", fn.divide, lambda x, c: x / c, lambda x, c: 1 / c, flat, constant=c)
@@ -287,7 +295,8 @@ row("silu, beta 2", lambda x: fn.silu(x, 2.0), lambda x: silu_rows[0](2 * x) / 2
 row("gelu", fn.gelu, lambda x: x * normal(x), lambda x: normal(x) + x * density(x),
     lambda x: density(x) * (2 - x**2), marks=(-0.7517915246935645, 1.4142135),
     special=True)  # fmt: skip
-CUBIC, SCALE = mpf(0.044715), mp.sqrt(2 / mp.pi)
+with mp.workprec(PRECISION):
+    CUBIC, SCALE = mpf(0.044715), mp.sqrt(2 / mp.pi)
 
 
 def inner(x: Any) -> Any:
@@ -314,6 +323,18 @@ row(
 )
 
 
+def ramp(x: Any) -> Any:
+    """hard_sigmoid."""
+    return min(max(x / 6 + HALF, mpf(0)), ONE)
+
+
+row("hard_sigmoid", fn.hard_sigmoid, ramp, lambda x: mpf(abs(x) <= 3) / 6, flat,
+    marks=(3.0, -3.0))  # fmt: skip
+row("hard_silu", fn.hard_silu, lambda x: x * ramp(x),
+    lambda x: ramp(x) + (x / 6 if abs(x) < 3 else 0), lambda x: mpf(abs(x) < 3) / 3,
+    marks=(3.0, -3.0, -1.5))  # fmt: skip
+
+
 def elu(alpha: Any, scale: Any) -> tuple[Any, Any, Any]:
     factor = mpf(alpha) * mpf(scale)
     return (
@@ -328,6 +349,10 @@ row("selu", fn.selu, *elu(1.6732632423543772, 1.0507009873554805))
 row("relu", fn.relu, lambda x: max(x, mpf(0)), lambda x: mpf(x > 0), flat)
 row("relu6", fn.relu6, lambda x: min(max(x, mpf(0)), mpf(6)), lambda x: mpf(0 <= x <= 6), flat,
     marks=(6.0,))  # fmt: skip
+row("clipped_relu", lambda x: fn.clipped_relu(x, 2.5), lambda x: min(max(x, mpf(0)), mpf(2.5)),
+    lambda x: mpf(0 <= x <= 2.5), flat, marks=(2.5,))  # fmt: skip
+row("clip", lambda x: fn.clip(x, -0.5, 1.5), lambda x: min(max(x, -HALF), 3 * HALF),
+    lambda x: mpf(-0.5 <= x <= 1.5), flat, marks=(-0.5, 1.5))  # fmt: skip
 row("leaky_relu", lambda x: fn.leaky_relu(x, 0.25), lambda x: x if x > 0 else x / 4,
     lambda x: ONE if x > 0 else ONE / 4, flat)  # fmt: skip
 row("hard_tanh", fn.hard_tanh, lambda x: min(max(x, -ONE), ONE), lambda x: mpf(abs(x) <= 1), flat,
@@ -360,6 +385,21 @@ for c in (0.0, 1.0, 0.25):
     )
 
 
+row("huber", lambda x, d: fn.huber(x, x.detach() * 0.0, 1.5, "none"),
+    lambda x, d: x**2 / 2 if abs(x) <= d else d * (abs(x) - d / 2),
+    lambda x, d: min(max(x, -d), d), lambda x, d: mpf(abs(x) <= d), constant=1.5,
+    marks=(1.5, -1.5))  # fmt: skip
+for c in (0.25, 0.75):
+    row(f"kl_divergence of ({c}, x)",
+        lambda p, q: fn.kl_divergence(fn.broadcast_to(q, p.shape), p, "none"),
+        lambda p, q: p * (mp.log(p) - q), lambda p, q: mp.log(p) - q + 1, lambda p, q: 1 / p,
+        constant=c, domain=(0.0, 1.0), marks=(1.0,))  # fmt: skip
+    row(f"kl_divergence of (x, {c})",
+        lambda q, p: fn.kl_divergence(q, fn.broadcast_to(p, q.shape), "none"),
+        lambda q, p: p * (mp.log(p) - q), lambda q, p: -p, flat,
+        constant=c, domain=(-INF, 0.0))  # fmt: skip
+
+
 def beside_zero(x: Any) -> Any:
     """Rows [x_i, 0]: as scores of two classes they are those of sigmoid."""
     return fn.stack([x, x * 0.0], axis=1)
@@ -382,7 +422,8 @@ row("log_softmax, [x, 0]", lambda x: fn.log_softmax(beside_zero(x))[:, 0],
 
 # --- special functions ---------------------------------------------------------------------------
 
-TWO_BY_ROOT_PI = 2 / mp.sqrt(mp.pi)
+with mp.workprec(PRECISION):
+    TWO_BY_ROOT_PI = 2 / mp.sqrt(mp.pi)
 
 
 def gauss(x: Any) -> Any:

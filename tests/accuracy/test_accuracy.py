@@ -6,6 +6,7 @@ and second order to 8. Exceptions are data: ``allowances.py``.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 import tinynode as tn
 from accuracy.allowances import judged
+from accuracy.coverage import EXCEPTIONS, all_without_a_row
 from accuracy.measure import (
     DENSE,
     DTYPES,
@@ -26,6 +28,7 @@ from accuracy.measure import (
     true_results,
 )
 from accuracy.rows import ROWS, Row
+from accuracy.special_rows import SPECIAL_ROWS
 from tinynode import functions as fn
 from tinynode_fast import plan as plan_module
 from tinynode_fast.native import build
@@ -49,7 +52,7 @@ def check(row: Row, dtype: str, count: int, found: list[Any], device: str) -> No
         )
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [*ROWS, *SPECIAL_ROWS], ids=lambda row: row.name)
 def test_errors_on_the_sparse_grid(row: Row) -> None:
     for dtype in DTYPES:
         found = results(row, grid(row, dtype, SPARSE), constant(row, dtype))
@@ -57,7 +60,7 @@ def test_errors_on_the_sparse_grid(row: Row) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [*ROWS, *SPECIAL_ROWS], ids=lambda row: row.name)
 def test_errors_on_the_dense_grid(row: Row) -> None:
     for dtype in DTYPES:
         found = results(row, grid(row, dtype, DENSE), constant(row, dtype))
@@ -100,23 +103,9 @@ def check_compiled(rows: list[Row], dtype: str, count: int) -> None:
         check(row, dtype, count, results_of_row, "fast")
 
 
-EXACT = """AddAll AsType BitwiseAnd BitwiseInvert BitwiseLeftShift BitwiseOr BitwiseRightShift
-BitwiseXor Clip ClipGrad Conj Copy Equal ExtremeGrad FloorDivide Greater GreaterEqual HardSiLU
-HardSiLUGrad Identity Imag IsFinite IsInf IsNaN KeepZeros Less LessEqual LogicalAnd LogicalNot
-LogicalOr LogicalXor NotEqual Positive Real SameInfinity SignBit ToDevice
-Where ZeroSafeDivide ZeroSafeMultiply"""
-"""Functions of a rounding at most, which the table of operations tests."""
-UNDER_OTHER_NAMES = """Direction GELUGrad Gauss LeakyReLUGrad PowConstant ReLUGrad
-TanhGELU TanhGELUGrad"""
-
-
 def test_every_elementwise_function_has_a_row() -> None:
-    kinds = [vars(fn)[name] for name in fn.__all__ if isinstance(vars(fn)[name], type)]
-    names = {kind.__name__ for kind in kinds if kind.is_elementwise}
-    rows = {row.name.split(",")[0].split()[0] for row in ROWS}
-    known = {row.replace("_", "") for row in rows}
-    without = {name for name in names if name.lower() not in known}
-    assert without == {*EXACT.split(), *UNDER_OTHER_NAMES.split()}
+    """Classes by ``is_elementwise``, functions by the table of operations, rules by theirs."""
+    assert all_without_a_row() == EXCEPTIONS
 
 
 # at infinity: value, first and second derivative
@@ -149,6 +138,27 @@ def test_infinities(function: Any, x: float, expected: Any, dtype: str) -> None:
         if wanted is not None:
             np.testing.assert_array_equal(got, np.array([wanted], dtype))
     assert np.signbit(found[0]) == np.signbit(expected[0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+def test_reciprocal_gamma_at_its_zeros(n: int, dtype: str) -> None:
+    """The derivative is (-1)^n n!, where digamma has a pole."""
+    row = next(row for row in SPECIAL_ROWS if row.name == "special.rgamma")
+    value, first, second = results(row, np.array([-n], dtype), None)
+    np.testing.assert_array_equal(value, np.zeros(1, dtype))
+    np.testing.assert_allclose(first, [(-1) ** n * math.factorial(n)], 4 * np.finfo(dtype).eps)
+    (exact,), _ = true_results(row, 2, np.array([-n], dtype), None)
+    np.testing.assert_allclose(second, [exact], 16 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_logit_at_its_ends(dtype: str) -> None:
+    row = next(row for row in SPECIAL_ROWS if row.name == "special.logit")
+    value, first, second = results(row, np.array([0.0, 1.0], dtype), None)
+    np.testing.assert_array_equal(value, np.array([-INF, INF], dtype))
+    np.testing.assert_array_equal(first, np.array([INF, INF], dtype))
+    np.testing.assert_array_equal(second, np.array([-INF, INF], dtype))
 
 
 def test_a_small_cross_entropy_is_no_zero() -> None:

@@ -7,6 +7,7 @@ gradient that is not zero arrives there, and names the function.
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
@@ -14,10 +15,11 @@ import numpy
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, backend_of, namespace_of, to_host
+from tinynode.devices import Array, Arrays, backend_of, is_float16, namespace_of, to_host
 from tinynode.functions.arithmetic import zero_safe_multiply
-from tinynode.functions.attributes import Axis
+from tinynode.functions.attributes import Axis, Order
 from tinynode.functions.checked import checked
+from tinynode.functions.data_types import narrowed, widened
 from tinynode.functions.operands import as_operands, first_variable
 from tinynode.functions.shapes import common_shape, unbroadcast
 
@@ -140,6 +142,9 @@ class SpecialFunction(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         xs, (y,) = self.get_retained_inputs(), self.get_retained_outputs()
+        if is_float16(xs[0].raw):  # the steps of a rule round, and may overflow
+            xs = tuple([widened(x) for x in xs])
+            y = SpecialFunction(self.function).apply(xs)[0]
         rules = RULES.get(self.function, ())
         gradients: list[Variable | None] = [None] * len(xs)
         for i in target_input_indexes:
@@ -148,7 +153,8 @@ class SpecialFunction(FunctionNode):
                 gradients[i] = MissingRule(self.function, i).apply((gy, xs[i]))[0]
             else:
                 with numpy.errstate(all="ignore"):  # the derivative may be infinite where gy is 0
-                    gradients[i] = unbroadcast(zero_safe_multiply(gy, rule(xs, y)), self, i)
+                    slope = narrowed(rule(xs, y), gy)
+                    gradients[i] = unbroadcast(zero_safe_multiply(gy, slope), self, i)
         return tuple(gradients)
 
 
@@ -230,6 +236,62 @@ class MissingRule(FunctionNode):
         (h,) = grad_outputs
         found = [MissingRule(self.function, self.position).apply((h, g))[0] for g in gradients]
         return (*found, None)
+
+
+class ScaledTail(FunctionNode):
+    """y = the n-th derivative of erfcx(x) = e^(x^2) erfc(x).   x: (s) -> y: (s).
+
+    dL/dx = dL/dy * (the derivative of order n + 1)
+
+    Source: Gautschi, Efficient Computation of the Complex Error Function, 1970.
+
+    Args:
+        n: the order of the derivative, from 1 on.
+    """
+
+    is_elementwise = True
+
+    def __init__(self, n: Order) -> None:
+        self.n: int = checked(self, "n", n)
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        host = to_host(x)
+        with numpy.errstate(all="ignore"):
+            y = _scaled_tail(self.n, host.astype(numpy.float64))
+        return (from_host_beside(y, host.dtype, x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        return (zero_safe_multiply(gy, ScaledTail(self.n + 1).apply((x,))[0]),)
+
+
+def _scaled_tail(n: int, x: numpy.ndarray) -> numpy.ndarray:
+    """The n-th derivative of erfcx of a float64 array.
+
+    With y_k for the derivative of order k: y_1 = 2 x y_0 - 2 / sqrt(pi), and
+    y_k = 2 x y_(k-1) + 2 (k - 1) y_(k-2). For large x the terms cancel. There y_k is
+    -2 k r_k y_(k-1), and r_k = 1 / (2 x + 2 (k + 1) r_(k+1)) is a continued fraction.
+    """
+    erfcx = scipy_function("erfcx")
+    low = numpy.minimum(x, CANCELS)
+    before, y = erfcx(low), 2.0 * low * erfcx(low) - 2.0 / math.sqrt(math.pi)
+    for k in range(2, n + 1):
+        before, y = y, 2.0 * low * y + (2.0 * k - 2.0) * before
+    high = numpy.maximum(x, CANCELS)
+    tail = numpy.asarray(erfcx(high))
+    ratio = 1.0 / (high + numpy.sqrt(high * high + 2.0 * (n + TERMS)))  # near the limit
+    for k in range(n + TERMS, 0, -1):
+        ratio = 1.0 / (2.0 * high + (2.0 * k + 2.0) * ratio)
+        if k <= n:
+            tail = tail * (-2.0 * k) * ratio
+    return numpy.where(x > CANCELS, tail, y)
+
+
+CANCELS, TERMS = 1.25, 100
+"""Where the recurrence of ``_scaled_tail`` ends, and the terms of the fraction beyond."""
 
 
 def special(name: str, *xs: Any) -> Variable:

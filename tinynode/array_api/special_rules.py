@@ -12,25 +12,32 @@ from __future__ import annotations
 import math
 
 from tinynode.array_api.special_nodes import RULES as RULES
-from tinynode.array_api.special_nodes import Rule, special
+from tinynode.array_api.special_nodes import Rule, ScaledTail, special
 from tinynode.array_api.special_series import SERIES_TABLE
 from tinynode.core.variable import Variable
 from tinynode.functions import (
+    Gauss,
     abs,
+    cos,
     digamma,
     erf,
     exp,
+    expm1,
     floor,
+    hypot,
     lgamma,
     log,
     log1p,
+    maximum,
     pow,
+    round,
     sign,
     sin,
     sqrt,
     where,
 )
 from tinynode.functions.operands import as_operands
+from tinynode.functions.trigonometric import cosine
 
 ROOT_PI = math.sqrt(math.pi)
 ROOT_2PI = math.sqrt(2.0 * math.pi)
@@ -40,18 +47,24 @@ ROOT_2PI = math.sqrt(2.0 * math.pi)
 
 
 def _erfcinv(xs: tuple[Variable, ...], y: Variable) -> Variable:
-    """-sqrt(pi) / 2 e^(y^2)"""
-    return exp(y * y) * (-0.5 * ROOT_PI)
+    """-sqrt(pi) / 2 e^(y^2), as -sqrt(pi) / 2 erfcx(|y|) / min(x, 2 - x)
+
+    e^(y^2) multiplies the rounding error of y by 2 y^2. The second form does not.
+    """
+    (x,) = xs
+    is_low = y > 0
+    tail = special("erfcx", where(is_low, y, -y))
+    return tail / where(is_low, x, 2.0 - x) * (-0.5 * ROOT_PI)
 
 
 def _erfcx(xs: tuple[Variable, ...], y: Variable) -> Variable:
     """2 x y - 2 / sqrt(pi)"""
-    return xs[0] * y * 2.0 - 2.0 / ROOT_PI
+    return ScaledTail(1).apply(xs)[0]
 
 
 def _erfi(xs: tuple[Variable, ...], y: Variable) -> Variable:
     """2 / sqrt(pi) e^(x^2)"""
-    return exp(xs[0] * xs[0]) * (2.0 / ROOT_PI)
+    return Gauss(-1.0).apply(xs)[0] * (2.0 / ROOT_PI)
 
 
 def _dawsn(xs: tuple[Variable, ...], y: Variable) -> Variable:
@@ -61,7 +74,7 @@ def _dawsn(xs: tuple[Variable, ...], y: Variable) -> Variable:
 
 def _ndtr(xs: tuple[Variable, ...], y: Variable) -> Variable:
     """e^(-x^2 / 2) / sqrt(2 pi)"""
-    return exp(xs[0] * xs[0] * -0.5) * (1.0 / ROOT_2PI)
+    return Gauss(0.5).apply(xs)[0] * (1.0 / ROOT_2PI)
 
 
 def _log_ndtr(xs: tuple[Variable, ...], y: Variable) -> Variable:
@@ -72,25 +85,32 @@ def _log_ndtr(xs: tuple[Variable, ...], y: Variable) -> Variable:
     (x,) = xs
     negative = x < 0
     low, high = where(negative, x, 0.0), where(negative, 0.0, x)
-    above = exp(high * high * -0.5 - where(negative, 0.0, y)) * (1.0 / ROOT_2PI)
+    above = Gauss(0.5).apply((high,))[0] * exp(-where(negative, 0.0, y)) * (1.0 / ROOT_2PI)
     below = math.sqrt(2.0 / math.pi) / special("erfcx", low * (-1.0 / math.sqrt(2.0)))
     return where(negative, below, above)
 
 
 def _ndtri(xs: tuple[Variable, ...], y: Variable) -> Variable:
-    """sqrt(2 pi) e^(y^2 / 2)"""
-    return exp(y * y * 0.5) * ROOT_2PI
+    """sqrt(2 pi) e^(y^2 / 2), as sqrt(pi / 2) erfcx(|y| / sqrt(2)) / min(x, 1 - x)"""
+    (x,) = xs
+    return _scaled_tail(y) / where(y > 0, 1.0 - x, x)
 
 
 def _ndtri_exp(xs: tuple[Variable, ...], y: Variable) -> Variable:
-    """sqrt(2 pi) e^(x + y^2 / 2)"""
-    return exp(xs[0] + y * y * 0.5) * ROOT_2PI
+    """sqrt(2 pi) e^(x + y^2 / 2), as sqrt(pi / 2) erfcx(|y| / sqrt(2)) / min(1, e^-x - 1)"""
+    return _scaled_tail(y) / where(y > 0, expm1(-maximum(xs[0], -1.0)), 1.0)
+
+
+def _scaled_tail(y: Variable) -> Variable:
+    """sqrt(2 pi) e^(y^2 / 2) P(-|y|), with the normal distribution P"""
+    size = where(y > 0, y, -y)
+    return special("erfcx", size * (1.0 / math.sqrt(2.0))) * math.sqrt(0.5 * math.pi)
 
 
 def _owens_t_h(xs: tuple[Variable, ...], y: Variable) -> Variable:
     """-e^(-h^2 / 2) / sqrt(8 pi) erf(a h / sqrt(2))"""
     h, a = xs
-    return exp(h * h * -0.5) * erf(a * h * (1.0 / math.sqrt(2.0))) * (-0.5 / ROOT_2PI)
+    return Gauss(0.5).apply((h,))[0] * erf(a * h * (1.0 / math.sqrt(2.0))) * (-0.5 / ROOT_2PI)
 
 
 def _owens_t_a(xs: tuple[Variable, ...], y: Variable) -> Variable:
@@ -109,8 +129,20 @@ def _gamma(xs: tuple[Variable, ...], y: Variable) -> Variable:
 
 
 def _rgamma(xs: tuple[Variable, ...], y: Variable) -> Variable:
-    """-y digamma(x)"""
-    return -(y * digamma(xs[0]))
+    """-y digamma(x); below 1/2 Gamma(1 - x) (cos(pi x) - digamma(1 - x) sin(pi x) / pi)
+
+    The second form is finite at 0, -1, -2 and so on, where digamma has its poles.
+    """
+    (x,) = xs
+    is_low = x < 0.5
+    high, z = where(is_low, 1.0, x), where(is_low, 1.0 - x, 1.0)
+    part = where(is_low, x, 0.0)
+    part = part - round(part * 0.5).detach() * 2.0
+    turn = part - round(part).detach()  # exact, from -1/2 to 1/2
+    sign_of = 1.0 - abs(round(part).detach()) * 2.0
+    slope = cos(turn * math.pi) - digamma(z) * sin(turn * math.pi) * (1.0 / math.pi)
+    low = special("gamma", z) * sign_of * slope
+    return where(is_low, low, -(special("rgamma", high) * digamma(high)))
 
 
 def _loggamma(xs: tuple[Variable, ...], y: Variable) -> Variable:
@@ -392,8 +424,8 @@ def _kl_div_y(xs: tuple[Variable, ...], y: Variable) -> Variable:
 
 
 def _logit(xs: tuple[Variable, ...], y: Variable) -> Variable:
-    """1 / (x (1 - x))"""
-    return 1.0 / (xs[0] * (1.0 - xs[0]))
+    """1 / x + 1 / (1 - x)"""
+    return 1.0 / xs[0] + 1.0 / (1.0 - xs[0])
 
 
 def _exp2(xs: tuple[Variable, ...], y: Variable) -> Variable:
@@ -434,7 +466,7 @@ def _powm1_x(xs: tuple[Variable, ...], y: Variable) -> Variable:
 
 def _powm1_y(xs: tuple[Variable, ...], y: Variable) -> Variable:
     """x^y log(x)"""
-    return (y + 1.0) * log(xs[0])
+    return pow(*xs) * log(xs[0])
 
 
 def _cbrt(xs: tuple[Variable, ...], y: Variable) -> Variable:
@@ -443,16 +475,20 @@ def _cbrt(xs: tuple[Variable, ...], y: Variable) -> Variable:
 
 
 def _sinc(xs: tuple[Variable, ...], y: Variable) -> Variable:
-    """-pi^2 x / 3 hyp0f1(5/2, -(pi x)^2 / 4)"""
+    """-pi^2 x / 3 hyp0f1(5/2, -(pi x)^2 / 4), and (cos(pi x) - y) / x beyond 1"""
     (x,) = xs
-    bent = special("hyp0f1", 2.5, x * x * (-0.25 * math.pi**2))
-    return x * bent * (-(math.pi**2) / 3.0)
+    is_near = abs(x) < 1
+    near, far = where(is_near, x, 0.0), where(is_near, 1.0, x)
+    turn = far - round(far * 0.5).detach() * 2.0  # cos(pi x) needs an exact remainder
+    bent = special("hyp0f1", 2.5, near * near * (-0.25 * math.pi**2))
+    slope = (cos(turn * math.pi) - special("sinc", far)) / far
+    return where(is_near, near * bent * (-(math.pi**2) / 3.0), slope)
 
 
 def _boxcox_x(xs: tuple[Variable, ...], y: Variable) -> Variable:
     """x^(k - 1)"""
     x, k = xs
-    return exp((k - 1.0) * log(x))
+    return pow(x, k - 1.0)
 
 
 def _boxcox_k(xs: tuple[Variable, ...], y: Variable) -> Variable:
@@ -463,7 +499,7 @@ def _boxcox_k(xs: tuple[Variable, ...], y: Variable) -> Variable:
 def _boxcox1p_x(xs: tuple[Variable, ...], y: Variable) -> Variable:
     """(1 + x)^(k - 1)"""
     x, k = xs
-    return exp((k - 1.0) * log1p(x))
+    return pow(x + 1.0, k - 1.0)
 
 
 def _boxcox1p_k(xs: tuple[Variable, ...], y: Variable) -> Variable:
@@ -473,24 +509,24 @@ def _boxcox1p_k(xs: tuple[Variable, ...], y: Variable) -> Variable:
 
 def _inv_boxcox_x(xs: tuple[Variable, ...], y: Variable) -> Variable:
     """y^(1 - k)"""
-    return exp((1.0 - xs[1]) * log(y))
+    return pow(y, 1.0 - xs[1])
 
 
 def _inv_boxcox_k(xs: tuple[Variable, ...], y: Variable) -> Variable:
     """-y^(1 - k) (dz/dk of z = boxcox(y, k))"""
     k = xs[1]
-    return -exp((1.0 - k) * log(y)) * _box_bend(log(y), k)
+    return -pow(y, 1.0 - k) * _box_bend(log(y), k)
 
 
 def _inv_boxcox1p_x(xs: tuple[Variable, ...], y: Variable) -> Variable:
     """(1 + y)^(1 - k)"""
-    return exp((1.0 - xs[1]) * log1p(y))
+    return pow(y + 1.0, 1.0 - xs[1])
 
 
 def _inv_boxcox1p_k(xs: tuple[Variable, ...], y: Variable) -> Variable:
     """-(1 + y)^(1 - k) (dz/dk of z = boxcox1p(y, k))"""
     k = xs[1]
-    return -exp((1.0 - k) * log1p(y)) * _box_bend(log1p(y), k)
+    return -pow(y + 1.0, 1.0 - k) * _box_bend(log1p(y), k)
 
 
 def _huber_delta(xs: tuple[Variable, ...], y: Variable) -> Variable:
@@ -506,17 +542,17 @@ def _huber_r(xs: tuple[Variable, ...], y: Variable) -> Variable:
 
 
 def _pseudo_huber_delta(xs: tuple[Variable, ...], y: Variable) -> Variable:
-    """2 y / d - r^2 / (d sqrt(1 + (r / d)^2))"""
+    """(h - d)^2 / h with h = sqrt(d^2 + r^2), where h - d = r^2 / (h + d)"""
     d, r = xs
-    ratio = r / d
-    return y * 2.0 / d - ratio * r / sqrt(ratio * ratio + 1.0)
+    length = hypot(d, r)
+    rest = r * (r / (length + d))
+    return rest * (rest / length)
 
 
 def _pseudo_huber_r(xs: tuple[Variable, ...], y: Variable) -> Variable:
-    """r / sqrt(1 + (r / d)^2)"""
+    """d r / sqrt(d^2 + r^2)"""
     d, r = xs
-    ratio = r / d
-    return r / sqrt(ratio * ratio + 1.0)
+    return d * cosine(r, d)
 
 
 def _radian_d(xs: tuple[Variable, ...], y: Variable) -> Variable:
@@ -546,12 +582,12 @@ def _cosdg(xs: tuple[Variable, ...], y: Variable) -> Variable:
 
 def _tandg(xs: tuple[Variable, ...], y: Variable) -> Variable:
     """pi / 180 (1 + y^2)"""
-    return (y * y + 1.0) * (math.pi / 180.0)
+    return y * (y * (math.pi / 180.0)) + math.pi / 180.0
 
 
 def _cotdg(xs: tuple[Variable, ...], y: Variable) -> Variable:
     """-pi / 180 (1 + y^2)"""
-    return (y * y + 1.0) * (-math.pi / 180.0)
+    return y * (y * (-math.pi / 180.0)) - math.pi / 180.0
 
 
 TABLE: dict[str, tuple[Rule | None, ...]] = {

@@ -11,7 +11,7 @@ import math
 
 from tinynode.array_api.special_nodes import Rule, special
 from tinynode.core.variable import Variable
-from tinynode.functions import exp, sign, where
+from tinynode.functions import abs, exp, log, sign, where
 
 # --- Bessel functions ----------------------------------------------------------------------------
 
@@ -140,8 +140,12 @@ def _expn_x(xs: tuple[Variable, ...], y: Variable) -> Variable:
 
 
 def _spence(xs: tuple[Variable, ...], y: Variable) -> Variable:
-    """-hyp2f1(1, 1, 2, 1 - x), which is log(x) / (1 - x)"""
-    return -special("hyp2f1", 1.0, 1.0, 2.0, 1.0 - xs[0])
+    """log(x) / (1 - x); between 1/2 and 3/2 as -hyp2f1(1, 1, 2, 1 - x), smooth at x = 1"""
+    (x,) = xs
+    is_near = abs(x - 1.0) < 0.5
+    near, far = where(is_near, x, 1.0), where(is_near, 0.5, x)
+    slope = log(far) / (1.0 - far)
+    return where(is_near, -special("hyp2f1", 1.0, 1.0, 2.0, 1.0 - near), slope)
 
 
 def _zeta_q(xs: tuple[Variable, ...], y: Variable) -> Variable:
@@ -185,8 +189,10 @@ def _hyperu_x(xs: tuple[Variable, ...], y: Variable) -> Variable:
 
 
 def _wrightomega(xs: tuple[Variable, ...], y: Variable) -> Variable:
-    """y / (1 + y)"""
-    return y / (y + 1.0)
+    """y / (1 + y), and 1 / (1 + 1 / y) where y > 1: the derivative of y / (1 + y) cancels there"""
+    is_large = y > 1
+    small, large = where(is_large, 1.0, y), where(is_large, y, 1.0)
+    return where(is_large, 1.0 / (1.0 / large + 1.0), small / (small + 1.0))
 
 
 SERIES_TABLE: dict[str, tuple[Rule | None, ...]] = {
