@@ -65,33 +65,20 @@ class Allowance:
 
 ROOT = "the result has a root there: its terms cancel"
 SUBNORMAL = "a factor is below the normal numbers, and has few bits"
-OVERFLOW = "an intermediate result overflows"
+OVERFLOW = "the square of 1 / length overflows in between"
 EXPONENT = "the exponent is rounded, and e^u multiplies the error by |u|"
 REFLECTION = "pi x is rounded in the reflection formula"
 TABLE = (
     Allowance("", (FIRST, SECOND), -INF, INF, INF, SUBNORMAL, is_subnormal=True),
-    Allowance("pow, x^", (FIRST, SECOND), -INF, INF, INF, "x^(c - 1) overflows", share=0.03),
-    Allowance("pow, x^0.1", (FIRST, SECOND), 0.0, 1e-2, INF, OVERFLOW, dtypes=(HALF,)),
-    Allowance("pow, x^5", (SECOND,), -0.1, 0.1, 16, SUBNORMAL, dtypes=(HALF,)),
     Allowance("pow, x^0.1", (FIRST, SECOND), 0.0, INF, 300, "the exponent c - 1 is rounded"),
-    Allowance("pow, x^0.1", (VALUE,), 0.0, INF, 8, "the exponent is rounded to the dtype"),
-    Allowance("pow, 2.0^x", (FIRST, SECOND), 15.9, INF, INF, "2^x overflows", dtypes=(HALF,)),
-    Allowance("pow, 0.5^x", (FIRST, SECOND), -INF, -15.9, INF, "2^-x overflows", dtypes=(HALF,)),
-    Allowance("atan2 of (x, large", (FIRST,), -INF, INF, INF, OVERFLOW, dtypes=(HALF,)),
-    Allowance("atan2 of (large, x", (FIRST,), -INF, INF, INF, OVERFLOW, dtypes=(HALF,)),
     Allowance("atan2 of (x, small", (SECOND,), -0.01, 0.01, INF, OVERFLOW, dtypes=(HALF,)),
     Allowance("atan2 of (small, x", (SECOND,), -0.01, 0.01, INF, OVERFLOW, dtypes=(HALF,)),
-    Allowance("hypot, large", (FIRST,), -INF, INF, INF, OVERFLOW, dtypes=(HALF,)),
     Allowance("softplus, beta 2", (VALUE,), 3e4, INF, INF, "beta x overflows", dtypes=(HALF,)),
     Allowance("softplus, beta 2", (VALUE,), 1.7e38, INF, INF, "beta x overflows"),
-    Allowance("silu, beta 2", (SECOND,), -INF, -3e4, INF, "beta x overflows", dtypes=(HALF,)),
-    Allowance("silu, beta 2", (SECOND,), 3e4, INF, INF, "beta x overflows", dtypes=(HALF,)),
-    Allowance("silu, beta 2", (SECOND,), -INF, -1.7e38, INF, "beta x overflows"),
-    Allowance("silu, beta 2", (SECOND,), 1.7e38, INF, INF, "beta x overflows"),
+    Allowance("silu, beta 2", (SECOND,), -380.0, 380.0, 64, SUBNORMAL, dtypes=(DOUBLE,)),
     Allowance("silu", (VALUE,), -1e3, -5.0, 8, SUBNORMAL, dtypes=(HALF,)),
     Allowance("silu", (VALUE,), -110.0, -40.0, 120, SUBNORMAL, dtypes=(SINGLE,)),
     Allowance("silu", (VALUE,), -750.0, -350.0, 1000, SUBNORMAL, dtypes=(DOUBLE,)),
-    Allowance("atanh", (SECOND,), -1.0, 1.0, 12, "seven roundings", dtypes=(HALF,)),
     Allowance("silu", (FIRST,), -1.7, -0.6, 8, ROOT, unit=0.25),
     Allowance("silu", (SECOND,), -2.6, 2.6, 8, ROOT, unit=0.25),
     Allowance("hard_silu", (FIRST,), -1.7, -1.3, 8, ROOT, unit=0.25),
@@ -107,9 +94,8 @@ TABLE = (
     Allowance("log_softmax", (FIRST, SECOND), -INF, INF, 32, EXPONENT),
     Allowance("softmax_cross_entropy", ALL, -INF, INF, INF, SUBNORMAL, compiled=True,
               is_subnormal=True),
-    Allowance("erfinv", (FIRST, SECOND), -1.0, 1.0, 150, EXPONENT),
-    Allowance("lgamma", (VALUE,), -1e-300, 1e-300, INF, SUBNORMAL),
-    Allowance("polygamma", ALL, 1e70, INF, INF, "x^2 overflows"),
+    Allowance("erfinv", (SECOND,), -1.0, 1.0, 16, "the slope has 4 ulp, and is squared"),
+    Allowance("polygamma", ALL, 1e150, INF, INF, "x^2 overflows, and the result underflows"),
     Allowance("lgamma", (VALUE,), -30.0, 4.0, 64, ROOT, unit=1.0),
     Allowance("lgamma", (FIRST,), -30.0, 3.0, 64, ROOT, unit=1.0),
     Allowance("digamma", (VALUE,), -30.0, 3.0, 64, ROOT, unit=1.0),

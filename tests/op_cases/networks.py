@@ -40,6 +40,7 @@ from tinynode.functions.cross_entropies import (
     SigmoidError,
     TakeLabels,
 )
+from tinynode.functions.exponential import ScaledPower
 from tinynode.functions.image_windows import Windows
 from tinynode.functions.logistic import SigmoidGrad
 from tinynode.functions.loss import (
@@ -209,6 +210,12 @@ row("CircleRoot", "node", node(CircleRoot), lambda x: np.sqrt(1 - x * x),
 row("HyperbolaRoot", "node", node(HyperbolaRoot), lambda x: np.sqrt(x * x - 1),
     Input((3, 4), lambda rng, s: rng.uniform(1.5, 4, s)))  # fmt: skip
 row("Cosine", "node", node(Cosine), lambda x, y: x / np.hypot(x, y), nz(3, 4), nz(4))
+row(
+    "ScaledPower", "small-factor", node(ScaledPower, 0.5, -1.5), lambda x: 0.5 * x**-1.5, pos(3, 4)
+)
+row(
+    "ScaledPower", "large-factor", node(ScaledPower, -2.5, 1.5), lambda x: -2.5 * x**1.5, pos(3, 4)
+)
 row("zero_safe_divide", "broadcast", fn.zero_safe_divide, np.divide, x(3, 4), nz(4))
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy
 
+from tinynode.core.array_arguments import raw_of
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, backend_of, is_float16, namespace_of, to_host
@@ -142,7 +143,7 @@ class SpecialFunction(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         xs, (y,) = self.get_retained_inputs(), self.get_retained_outputs()
-        if is_float16(xs[0].raw):  # the steps of a rule round, and may overflow
+        if is_float16(raw_of(xs[0])):  # the steps of a rule round, and may overflow
             xs = tuple([widened(x) for x in xs])
             y = SpecialFunction(self.function).apply(xs)[0]
         rules = RULES.get(self.function, ())

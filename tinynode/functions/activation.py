@@ -13,6 +13,7 @@ from tinynode.errors import unknown_keywords
 from tinynode.functions.arithmetic import abs, masked, multiply
 from tinynode.functions.checked import checked_float
 from tinynode.functions.comparison import clip, greater, less
+from tinynode.functions.data_types import narrowed, widened
 from tinynode.functions.exponential import Exp, Expm1, exp, in_blocks
 from tinynode.functions.gaussian import (
     GAUSS_ENDS,
@@ -639,13 +640,13 @@ class TanhGELUGrad(FunctionNode):
         x, gy = self.get_retained_inputs()
         gx = None
         if 0 in target_input_indexes:
-            held = clip(x, -_TANH_ENDS, _TANH_ENDS)
+            held = clip(widened(x), -_TANH_ENDS, _TANH_ENDS)
             square = held * held
             v = (square * _GELU_CUBIC + 1.0) * held * _GELU_SCALE
             w = (square * (3.0 * _GELU_CUBIC) + 1.0) * _GELU_SCALE
             bend = w * 2.0 + square * (6.0 * _GELU_CUBIC * _GELU_SCALE)
             bell = sigmoid_gradient(v, h * gy)
-            gx = bell * bend - bell * w * w * held * tanh(v * 0.5)
+            gx = narrowed(bell * bend - bell * w * w * held * tanh(v * 0.5), x)
         return gx, TanhGELUGrad().apply((x, h))[0] if 1 in target_input_indexes else None
 
 

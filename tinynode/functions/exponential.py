@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 
-from tinynode.core.array_arguments import array_operand
+from tinynode.core.array_arguments import array_operand, raw_of
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import (
@@ -16,6 +16,7 @@ from tinynode.devices import (
     Array,
     Arrays,
     backend_of,
+    is_float16,
     is_integer,
     kind_of,
     namespace_of,
@@ -27,7 +28,7 @@ from tinynode.functions.arithmetic import BroadcastingNode, zero_safe_divide, ze
 from tinynode.functions.checked import checked_float
 from tinynode.functions.comparison import equal
 from tinynode.functions.complex_numbers import conj
-from tinynode.functions.data_types import astype
+from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.operands import (
     as_differentiable,
     as_floating,
@@ -309,6 +310,9 @@ class Pow(BroadcastingNode):
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
         (z,) = self.get_retained_outputs()
+        if is_float16(raw_of(z)):  # z and x^(y-1) may overflow where their products do not
+            x, y = widened(x), widened(y)
+            z = pow(x, y)
         if self.is_complex:  # the conjugate of a real x < 0 lies on the other side of the cut
             x = x if kind_of(x.raw) == COMPLEX else conj(astype(x, z.dtype))
         gx = gy = None
@@ -316,10 +320,12 @@ class Pow(BroadcastingNode):
         if 0 in target_input_indexes:
             # x^0 is 1 at x = 0 too: the derivative there is 0, not 0 * 0^-1
             exponent = where(at_zero, where(equal(y, 0), 1, y - 1), y - 1)
-            gx = unbroadcast(zero_safe_multiply(gz, y * pow(x, exponent)), self, 0)
+            slope = narrowed(y * pow(x, exponent), gz)
+            gx = unbroadcast(zero_safe_multiply(gz, slope), self, 0)
         if 1 in target_input_indexes:
             log_x = log(where(at_zero, 1, x))
-            gy = unbroadcast(zero_safe_multiply(gz, z * log_x), self, 1)
+            slope = narrowed(z * log_x, gz)
+            gy = unbroadcast(zero_safe_multiply(gz, slope), self, 1)
         return gx, gy
 
 
@@ -358,10 +364,42 @@ class PowConstant(FunctionNode):
             return (gy * 0.0,)  # x^-1 would be infinite at 0
         if c == 1:
             return (gy,)
+        if not float(c).is_integer():
+            return (zero_safe_multiply(gy, ScaledPower(c, c - 1).apply((x,))[0]),)
         derivative = x * c if c == 2 else pow(x, c - 1) * c
         if self.finite_slope:
             return (gy * derivative,)
         return (zero_safe_multiply(gy, derivative),)
+
+
+class ScaledPower(FunctionNode):
+    """y = k x^c for numbers k and c, of which c is no integer: the derivatives of a power.
+
+    x: (s) -> y: (s).   dL/dx = dL/dy * k c x^(c-1)
+    """
+
+    is_elementwise = True
+    wide = True
+    guard = guards.POWER
+    complex_rule = "conjugate"
+
+    def __init__(self, factor: float, exponent: float) -> None:
+        self.factor = checked_float(self, "factor", factor)
+        self.exponent = checked_float(self, "exponent", exponent)
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        if math.fabs(self.factor) >= 1.0:
+            return (x**self.exponent * self.factor,)
+        root = x ** (0.5 * self.exponent)  # x^c may overflow where k x^c does not
+        return (root * self.factor * root,)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        node = ScaledPower(self.factor * self.exponent, self.exponent - 1)
+        return (zero_safe_multiply(gy, node.apply((x,))[0]),)
 
 
 def pow(x: Any, y: Any) -> Variable:

@@ -28,7 +28,7 @@ GAUSS_ENDS = 40.0
 
 
 class Gauss(FunctionNode):
-    """y = e^(-c x^2) for c = 1 or 1/2.   x: (s) -> y: (s).   dL/dx = -2 c x y * dL/dy"""
+    """y = e^(-c x^2) for c = 1, 1/2 or -1.   x: (s) -> y: (s).   dL/dx = -2 c x y * dL/dy"""
 
     is_elementwise = True
     wide = True

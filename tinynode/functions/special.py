@@ -17,8 +17,14 @@ from tinynode.functions import guards
 from tinynode.functions.arithmetic import zero_safe_multiply
 from tinynode.functions.attributes import HIGHEST_ORDER, Order
 from tinynode.functions.checked import checked
-from tinynode.functions.exponential import exp
-from tinynode.functions.gaussian import Gauss, erf_array, gauss_array, normal_array
+from tinynode.functions.gaussian import (
+    GAUSS_ENDS,
+    Gauss,
+    erf_array,
+    gauss_array,
+    normal_array,
+    normal_tail,
+)
 from tinynode.functions.operands import as_floating, as_integer
 
 __all__ = [
@@ -117,13 +123,45 @@ class ErfInv(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         xp = namespace_of(x)
+        self.retain_inputs((0,))
         self.retain_outputs((0,))
         return (xp.astype(_erfinv(xp, xp.astype(x, xp.float64)), x.dtype),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
-        (y,) = self.get_retained_outputs()
-        return (zero_safe_multiply(gy, exp(y * y) * (0.5 * math.sqrt(math.pi))),)
+        (x,), (y,) = self.get_retained_inputs(), self.get_retained_outputs()
+        return (zero_safe_multiply(gy, ErfInvSlope().apply((x, y))[0]),)
+
+
+class ErfInvSlope(FunctionNode):
+    """z = sqrt(pi) / 2 * e^(y^2) for y = erfinv(x): the derivative of ``ErfInv``.
+
+    x: (s), y: (s) -> z: (s).   dL/dx = dL/dz * 2 y z^2   dL/dy = 0
+    e^(y^2) would multiply the rounding error of y by 2 y^2. So z is taken from 1 - |x|, which is
+    e^(-y^2) erfcx(|y|), and erfcx varies slowly.
+    """
+
+    input_counts = (2,)
+    is_elementwise = True
+    wide = True
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y = inputs
+        xp = namespace_of(x)
+        self.retain_inputs((0, 1))
+        self.retain_outputs((0,))
+        size = xp.clip(xp.abs(y) * math.sqrt(2.0), max=GAUSS_ENDS)
+        tail = normal_tail(xp, size, _number(xp, size, math.sqrt(math.pi)))
+        rest = 1.0 - xp.abs(x)
+        is_end = rest == 0
+        tail /= xp.where(is_end, _number(xp, rest, 1.0), rest)
+        return (xp.where(is_end, _number(xp, tail, math.inf), tail),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gz,) = grad_outputs
+        _, y = self.get_retained_inputs()
+        (z,) = self.get_retained_outputs()
+        return zero_safe_multiply(gz, y * 2.0 * z * z), None
 
 
 def erfinv(x: Any) -> Variable:
@@ -151,11 +189,11 @@ def _lgamma(xp: Any, x: Array) -> Array:
         series = series + coefficient / (z + float(i))
     t = z + 7.5
     y = (z + 0.5) * xp.log(t) - t + xp.log(series) + 0.5 * math.log(2.0 * math.pi)
-    sine = xp.abs(xp.sin(math.pi * _distance_to_integer(xp, x)))
+    distance = xp.abs(_distance_to_integer(xp, x))
+    # near 0 sin(pi d) / pi is d, and pi d may be below the normal numbers
+    sine = xp.where(distance < 1e-9, distance, xp.sin(math.pi * distance) / math.pi)
     pole = (x <= 0) & (sine == 0)
-    mirrored = (
-        math.log(math.pi) - xp.log(xp.where(pole | (x >= 0.5), _number(xp, x, 1.0), sine)) - y
-    )
+    mirrored = -xp.log(xp.where(pole | (x >= 0.5), _number(xp, x, 1.0), sine)) - y
     y = xp.where(x < 0.5, mirrored, y)
     return xp.where(pole | xp.isinf(x), _number(xp, y, math.inf), y)
 

@@ -177,6 +177,7 @@ class CircleRoot(FunctionNode):
     """
 
     is_elementwise = True
+    wide = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -195,6 +196,7 @@ class HyperbolaRoot(FunctionNode):
     """y = sqrt(x^2 - 1) without overflow.   x: (s) -> y: (s).   dL/dx = dL/dy * x / y"""
 
     is_elementwise = True
+    wide = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -398,6 +400,8 @@ class Cosine(BroadcastingNode):
     With h = dL/dc, s = y / r:   dL/dx = sum_to(h * s * s / r, s)
     dL/dy = -sum_to(h * c * s / r, t)
     """
+
+    wide = True
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
