@@ -145,6 +145,16 @@ def test_float32_gradients_are_float32() -> None:
             assert numpy.all(numpy.isfinite(g.array)), name
 
 
+def test_float16_gradients_are_float16() -> None:
+    """Rules run in float32, and an argument without a rule takes a gradient of 0."""
+    for name in sorted({*NAMES} - {"bdtr", "bdtrc", "nbdtr", "nbdtrc"}):  # integers are exact
+        arrays = [x.astype("float16") for x in point(name)]
+        xs = [tn.asarray(x, requires_grad=True) for x in arrays]
+        y = call_method(special_of("numpy"), name, xs)
+        gs = tn.grad([y], xs, [tn.Variable(numpy.zeros(y.shape, "float16"))])
+        assert all(g is None or g.dtype == numpy.float16 for g in gs), name
+
+
 def test_arguments_broadcast() -> None:
     a, b = numpy.asarray([[1.3], [2.2]]), numpy.asarray(0.8)
     x = numpy.asarray([0.2, 0.5, 0.7])

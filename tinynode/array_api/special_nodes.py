@@ -142,16 +142,17 @@ class SpecialFunction(FunctionNode):
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
-        xs, (y,) = self.get_retained_inputs(), self.get_retained_outputs()
+        inputs, (y,) = self.get_retained_inputs(), self.get_retained_outputs()
+        xs = inputs
         if is_float16(raw_of(xs[0])):  # the steps of a rule round, and may overflow
             xs = tuple([widened(x) for x in xs])
             y = SpecialFunction(self.function).apply(xs)[0]
         rules = RULES.get(self.function, ())
-        gradients: list[Variable | None] = [None] * len(xs)
+        gradients: list[Variable | None] = [None] * len(inputs)
         for i in target_input_indexes:
             rule = rules[i] if i < len(rules) else None
             if rule is None:
-                gradients[i] = MissingRule(self.function, i).apply((gy, xs[i]))[0]
+                gradients[i] = MissingRule(self.function, i).apply((gy, inputs[i]))[0]
             else:
                 with numpy.errstate(all="ignore"):  # the derivative may be infinite where gy is 0
                     slope = narrowed(rule(xs, y), gy)
@@ -261,7 +262,7 @@ class ScaledTail(FunctionNode):
         host = to_host(x)
         with numpy.errstate(all="ignore"):
             y = _scaled_tail(self.n, host.astype(numpy.float64))
-        return (from_host_beside(y, host.dtype, x),)
+            return (from_host_beside(y, host.dtype, x),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
