@@ -158,6 +158,8 @@ ROWS: list[Row] = [
     ("a small share of a quotient", lambda x: 1e-10 * (x / single(2.0**-130)),
      (single(2.0**-130),),
      [1e-10], ([1e-10 * 2.0**130],)),
+    ("a part of a square out of range", lambda x: F.square(x) * 0.25, (single(2.5e38),),
+     inf, ([1.25e38],)),
     ("acosh of a large number", F.acosh, (single(1e20),), [np.arccosh(1e20)], ([1e-20],)),
     ("the slope of asinh far away", F.asinh, (single(1e20),), [np.arcsinh(1e20)], ([1e-20],)),
     ("the slope of atan far away", F.atan, (half(300),), [np.arctan(300)], ([1 / 90001],)),

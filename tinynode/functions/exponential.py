@@ -253,7 +253,7 @@ class Square(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        return (gy * (x * 2.0),)
+        return (gy * x * 2.0,)
 
 
 def square(x: Any) -> Variable:
