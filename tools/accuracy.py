@@ -1,7 +1,8 @@
 """The page ``docs/accuracy.md``: the largest errors of tinynode, PyTorch and JAX in ulp.
 
 Run ``python -m tools.accuracy`` with the extras ``test`` and ``peers``. The rows stand in
-``tests/accuracy/rows.py``; a function of PyTorch or JAX stands here, by the name of its row.
+``tests/accuracy/rows.py`` and ``special_rows.py``. A function of PyTorch or JAX stands here, by
+the name of its row.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from accuracy.allowances import comparable
 from accuracy.measure import DENSE, DTYPES, constant, errors, grid, results, true_results
 from accuracy.rows import ROWS, Row
+from accuracy.special_rows import PREFIX, SPECIAL_ROWS, Called
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "accuracy.md"
 HEAD = """# Accuracy
@@ -39,6 +41,8 @@ has three numbers: the error of the value, of the first and of the second deriva
 - The grid has {count} numbers of each sign on a logarithmic scale, from the smallest subnormal to
   the largest number, and as many up to 20. Neighbourhoods of poles, roots and branch points, and
   of thresholds of the code, are added.
+- Rows of `special` are the functions of `xp.special`, with a grid of {special_count} numbers.
+  Their values come from SciPy {scipy}, their derivatives from tinynode's rules.
 - The true results come from mpmath {mpmath} with 250 bits.
 - All columns were measured in one run on a CPU: tinynode on NumPy {numpy}, PyTorch {torch}, JAX
   {jax}. Derivatives are those of each library's own backward pass, or of `jvp` in JAX.
@@ -49,8 +53,9 @@ has three numbers: the error of the value, of the first and of the second deriva
 - At a kink, such as 6 of `relu6`, libraries choose different derivatives; that of tinynode counts.
 
 The tests allow 4 ulp for values (8 for special functions, 2 in float16), and 8 for derivatives.
-All exceptions stand in `tests/accuracy/allowances.py`, with a reason each. Compiled functions on
-`fast` are compared with the same limits.
+All exceptions stand in `tests/accuracy/allowances.py` and `special_allowances.py`, with a reason
+each. Compiled functions on `fast` are compared with the same limits. A test fails for an
+elementwise function without a row; `tests/accuracy/coverage.py` has the exceptions.
 
 This page is written by `python -m tools.accuracy`.
 """
@@ -118,8 +123,30 @@ OF_TWO: dict[str, tuple[Any, Any, bool]] = {
 }
 
 
+OTHER_NAMES = {"j0": "bessel_j0", "j1": "bessel_j1", "y0": "bessel_y0", "y1": "bessel_y1",
+               "k0": "modified_bessel_k0", "k1": "modified_bessel_k1"}  # fmt: skip
+"""Names of PyTorch for those of SciPy."""
+DIFFERENT = ("sinc", "zeta", "polygamma", "expn")
+"""Names whose functions take other arguments, or another order, in PyTorch or JAX."""
+
+
+def special_functions_of(call: Called) -> tuple[Any, Any]:
+    """A function of ``xp.special`` in PyTorch and in JAX, of x and the constant; None for none."""
+    if call.name in DIFFERENT:
+        return None, None
+    found = [
+        getattr(torch.special, OTHER_NAMES.get(call.name, call.name), None),
+        getattr(SPECIAL, call.name, None),
+    ]
+    if call.position:
+        found = [None if function is None else _swapped(function) for function in found]
+    return found[0], found[1]
+
+
 def functions_of(row: Row) -> tuple[Any, Any]:
     """The row's function in PyTorch and in JAX, of x and the constant; None for none."""
+    if isinstance(row.function, Called):
+        return special_functions_of(row.function)
     if row.name in TORCH:
         return TORCH[row.name], JAX.get(row.name)
     if row.name.startswith("pow, x^"):
@@ -182,10 +209,11 @@ def of_jax(row: Row, function: Any, x: Any, c: Any) -> list[Any]:
 
 def entry(row: Row, dtype: str, made: Callable[[Any, Any], list[Any]]) -> str:
     """The largest errors of a library: of value, first and second derivative."""
-    x, c = grid(row, dtype, DENSE), constant(row, dtype)
+    count = SPECIAL_COUNT if row.name.startswith(PREFIX) else DENSE
+    x, c = grid(row, dtype, count), constant(row, dtype)
     try:
         found = made(x, c)
-    except (RuntimeError, NotImplementedError, TypeError, ValueError):
+    except (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError):
         return "-"
     largest = []
     for order, result in enumerate(found):
@@ -196,6 +224,8 @@ def entry(row: Row, dtype: str, made: Callable[[Any, Any], list[Any]]) -> str:
     return " / ".join(map(written, largest))
 
 
+SPECIAL_COUNT = 50
+"""The numbers of each sign for ``xp.special``: mpmath takes long for Bessel functions."""
 TRUE: dict[tuple[str, str, int], Any] = {}
 
 
@@ -209,7 +239,7 @@ def written(number: float) -> str:
 def table(dtype: str) -> list[str]:
     """The lines of the table of a dtype."""
     lines = ["", f"## {dtype}", "", "| function | tinynode | PyTorch | JAX |", "|---|---|---|---|"]
-    for row in ROWS:
+    for row in [*ROWS, *SPECIAL_ROWS]:
         torch_function, jax_function = functions_of(row)
         parts = [entry(row, dtype, partial(results, row))]
         for made, function in ((of_torch, torch_function), (of_jax, jax_function)):
@@ -221,8 +251,9 @@ def table(dtype: str) -> list[str]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    names = ("mpmath", "numpy", "torch", "jax")
-    head = HEAD.format(count=DENSE, **{name: version(name).partition("+")[0] for name in names})
+    names = ("mpmath", "numpy", "scipy", "torch", "jax")
+    counts = {"count": DENSE, "special_count": SPECIAL_COUNT}
+    head = HEAD.format(**counts, **{name: version(name).partition("+")[0] for name in names})
     lines = [line for dtype in DTYPES for line in table(dtype)]
     with np.errstate(all="ignore"):
         PAGE.write_text(head + "\n".join(lines) + "\n")
