@@ -174,7 +174,7 @@ def function_classes() -> set[type]:
 # of shapes alone: no array goes in or comes out
 NO_ARRAYS = {"broadcast_shapes"}
 # functions whose gradient cannot be differentiated, and why
-ONCE_ONLY: dict[str, str] = {}
+ONCE_ONLY = {"ErfInvSlope": "its row holds y, the inverse, for a constant"}
 
 
 def exported_functions() -> dict[str, Any]:

@@ -318,21 +318,6 @@ def put(array: Array, key: Any, value: Any) -> Array:
     return array
 
 
-def put_in_rows(array: Array, columns: Array, values: Array) -> Array:
-    """The array with ``values[i]`` at ``[i, columns[i]]``; otherwise as ``put``.
-
-    array: (n, m), columns: (n), integer, values: (n). The Array API standard has no writes at
-    arrays of indices. A backend without ``Scatter`` compares all columns instead.
-    """
-    xp = namespace_of(array)
-    if type(array) is numpy.ndarray or supports(backend_of(array), Scatter):
-        rows = xp.arange(array.shape[0], device=array.device)
-        return put(array, (rows, columns), values)
-    places = xp.arange(array.shape[1], dtype=xp.int64, device=array.device)
-    wide = xp.astype(columns, xp.int64)  # a small dtype may not hold all columns
-    return xp.where(wide[:, None] == places, values[:, None], array)
-
-
 def put_sum(array: Array, key: Any, value: Array) -> Array:
     """The array with a value added at a basic index; otherwise as ``put``."""
     backend = backend_of(array)

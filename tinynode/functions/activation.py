@@ -8,7 +8,7 @@ from typing import Any, Never
 from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, is_known_true, namespace_of, put_in_rows, sum_array
+from tinynode.devices import Array, Arrays, is_known_true, namespace_of, put, sum_array
 from tinynode.errors import unknown_keywords
 from tinynode.functions.arithmetic import abs, masked, multiply
 from tinynode.functions.checked import checked_float
@@ -157,15 +157,13 @@ def log_softmax_array(x: Array, axis: int) -> Array:
 
 
 def _log_softmax_of_rows(xp: Any, x: Array) -> Array | None:
-    """log_softmax along axis 1 of two; None if the largest x of a row is not finite."""
-    rows = xp.arange(x.shape[0], device=x.device)
-    largest = xp.argmax(x, axis=1)
-    largest_x = x[rows, largest]
+    """log_softmax along axis 1 of two; None if a row's largest x is not known to be finite."""
+    places = (xp.arange(x.shape[0], device=x.device), xp.argmax(x, axis=1))
+    largest_x = x[places]
     if not is_known_true(xp.isfinite(largest_x)):
         return None
     shifted = x - largest_x[:, None]
-    zeros = xp.zeros(rows.shape, dtype=x.dtype, device=x.device)
-    rest = put_in_rows(xp.exp(shifted), largest, zeros)
+    rest = put(xp.exp(shifted), places, 0.0)
     shifted -= xp.log1p(sum_array(rest, 1, keepdims=True))
     return shifted
 

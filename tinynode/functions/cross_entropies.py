@@ -14,7 +14,7 @@ from tinynode.devices import (
     is_known_true,
     mean_array,
     namespace_of,
-    put_in_rows,
+    put,
     sum_array,
 )
 from tinynode.devices import is_floating as is_floating_array
@@ -183,10 +183,7 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         valid = labels != self.ignore_label
         if self.smoothing:
             return (self._smoothed(log_p, g, labels, valid, weights),)
-        gx = xp.exp(log_p)  # r and q have the factor w[label_i]
-        chosen = labels * xp.astype(valid, labels.dtype)
-        log_label = log_p[xp.arange(labels.shape[0], device=log_p.device), chosen]
-        gx = put_in_rows(gx, chosen, xp.expm1(log_label))  # e^log_p - 1 cancels near 0
+        gx = _exp_minus_labels(log_p, labels * xp.astype(valid, labels.dtype))
         factor = self._row_factor(valid, g, weights)
         if factor is None:
             gx = self._without_ignored(gx, valid)
@@ -250,6 +247,15 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
             per_g = SoftmaxCrossEntropyGrad(*arguments).apply((log_p, one, *constants))[0]
             gg = sum(h * per_g, axis=1 if self.reduction == "none" else None)
         return (glog_p, gg, *(None for _ in constants))
+
+
+def _exp_minus_labels(log_p: Array, labels: Array) -> Array:
+    """e^log_p, minus 1 at each row's label; a label that is no class has no place in the row."""
+    xp = namespace_of(log_p)
+    if not is_known_true((labels >= 0) & (labels < log_p.shape[1])):
+        return xp.where(one_hot_array(labels, log_p) > 0, xp.expm1(log_p), xp.exp(log_p))
+    places = (xp.arange(labels.shape[0], device=log_p.device), labels)
+    return put(xp.exp(log_p), places, xp.expm1(log_p[places]))  # e^log_p - 1 cancels near 0
 
 
 class RowWeights(SoftmaxCrossEntropyGrad):
