@@ -55,7 +55,12 @@ FAMILIES = (
     ),
     Family("searching", "Searching and sorting", ("searching",), "mask"),
     Family("products", "Products", ("products",), "dot, bmm, inner product, contraction"),
-    Family("linear-algebra", "Linear algebra", ("linalg", "decompositions"), "inverse, norm"),
+    Family(
+        "linear-algebra",
+        "Linear algebra",
+        ("linalg", "cofactors", "decompositions"),
+        "inverse, norm",
+    ),
     Family("complex", "Complex numbers", ("complex_numbers",), "conjugate, Wirtinger"),
     Family("fourier", "Fourier transforms", ("fft",), "spectrum, frequencies, DFT"),
     Family("activations", "Activations", ("activation", "rectifiers"), "nonlinearity, swish"),
