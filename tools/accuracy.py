@@ -36,7 +36,8 @@ HEAD = """# Accuracy
 
 How far are values and derivatives from the true result? The tables show the largest error of each
 function in ulp: units in the last place. Half an ulp is the best that a dtype can do. Each entry
-has three numbers: the error of the value, of the first and of the second derivative.
+has three numbers: the error of the value, of the first and of the second derivative. Functions
+without a derivative have one number.
 
 - The grid has {count} numbers of each sign on a logarithmic scale, from the smallest subnormal to
   the largest number, and as many up to 20. Neighbourhoods of poles, roots and branch points, and
@@ -47,9 +48,10 @@ has three numbers: the error of the value, of the first and of the second deriva
 - All columns were measured in one run on a CPU: tinynode on NumPy {numpy}, PyTorch {torch}, JAX
   {jax}. Derivatives are those of each library's own backward pass, or of `jvp` in JAX.
 - `inf` says that a result is infinite or NaN although the dtype can hold the true one.
+- JAX takes subnormal numbers as 0 on a CPU: `floor` of -1e-40 is -0. Such errors count as well.
 - Derivatives count only if the dtype holds the true result as a normal number. At a root of a
   result, the error is counted in the ulp of the terms.
-- A line - says that the library has no such function for this dtype, or none is listed here.
+- The sign `-` says that the library has no such function for this dtype, or none is listed here.
 - At a kink, such as 6 of `relu6`, libraries choose different derivatives; that of tinynode counts.
 
 The tests allow 4 ulp for values (8 for special functions, 2 in float16), and 8 for derivatives.
