@@ -197,7 +197,8 @@ def checkpoint(func: Callable[..., Any], *xs: Any) -> Any:
 
     Raises:
         TypeError: ``func`` is not callable.
-        GraphError: ``func`` does not return Variables, or the second call gives another number.
+        GraphError: ``func`` does not return Variables. Or the second call returns another number
+            of them, or uses a Variable that the first call did not use.
     """
     if not callable(func):
         raise TypeError(f"checkpoint: func must be callable, got {describe(func)}.")
