@@ -171,8 +171,9 @@ def checked_index(node: Any, index: Any) -> AnyIndex:
     is_right = type(index) is tuple
     if is_right:
         for item in index:
-            if not _is_int64(item):
-                is_right = is_right and (item is None or _is_slice(item))
+            if not (_is_int64(item) or item is None or _is_slice(item)):
+                is_right = False
+                break
     found: AnyIndex = index if is_right else checked(node, "index", index)
     return found
 

@@ -92,7 +92,8 @@ class SharedMemory:
         held = source if id(source) in self.parts else weakref.ref(source)
         key = id(part)
         self.parts[key] = SharedPart(part, held, function, setting)
-        weakref.finalize(part, self.parts.pop, key, None).atexit = False
+        forget = weakref.finalize(part, self.parts.pop, key, None)
+        forget.atexit = False  # at the end of the process the notes go anyway
 
 
 shared_memory = SharedMemory()
