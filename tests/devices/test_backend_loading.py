@@ -15,6 +15,7 @@ from device_tables import restored_tables
 import tinynode as tn
 from tinynode.commands import main
 from tinynode.devices import (
+    Backend,
     arrays,
     backend_names,
     backend_of,
@@ -22,6 +23,7 @@ from tinynode.devices import (
     find_device,
     get_backend,
     loader,
+    members_of,
     registry,
 )
 from tinynode.errors import DeviceError, DeviceMixError
@@ -185,6 +187,18 @@ def test_the_names_of_own_backends_are_not_for_others(plugins, monkeypatch, name
     with pytest.raises(DeviceError, match=f"the name '{name}' is that of tinynode's own backend"):
         tn.register_backend(module)
     assert name not in registry.backends
+
+
+def test_the_error_about_a_name_is_short():
+    members = {name: getattr(get_backend("numpy"), name) for name in members_of(Backend)}
+    for name, text in (("strict", "tinynode's own backend"), ("numpy_twin", "taken by")):
+        backends = [SimpleNamespace(**{**members, "name": name}) for _ in range(2)]
+        with pytest.raises(DeviceError, match=text) as error:
+            for backend in backends:
+                tn.register_backend(backend)
+        assert len(str(error.value)) < 300
+        assert "Set another name in SimpleNamespace" in str(error.value)
+    registry.backends.pop("numpy_twin")
 
 
 def test_an_own_backend_may_be_registered_as_well():

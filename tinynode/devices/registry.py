@@ -53,12 +53,15 @@ def register_backend(backend: Any) -> None:
     own = MODULE_OF_BACKEND.get(backend.name)
     if own is not None and getattr(backend, "__name__", None) != own:
         raise DeviceError(
-            f"register_backend: the name {backend.name!r} is that of tinynode's own backend; "
-            f"{backend!r} needs another."
+            f"register_backend: the name {backend.name!r} is that of tinynode's own backend. Set "
+            f"another name in {describe(backend)}."
         )
     known = backends.get(backend.name)
     if known is not None and known is not backend:
-        raise DeviceError(f"register_backend: the name {backend.name!r} is taken by {known!r}.")
+        raise DeviceError(
+            f"register_backend: the name {backend.name!r} is taken by {describe(known)}. Set "
+            f"another name in {describe(backend)}."
+        )
     backends[backend.name] = cast(Backend, backend)
 
 
