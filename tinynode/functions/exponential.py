@@ -92,7 +92,7 @@ class Expm1(FunctionNode):
     """y = e^x - 1.   x: (s) -> y: (s).   dL/dx = dL/dy * e^x"""
 
     is_elementwise = True
-    guard = guards.EXP.format("expm1")
+    guard = guards.OVERFLOW.format("expm1", 709, 88, 11)
     complex_rule = "conjugate"
     finite_slope = True
     infinite_slope = True

@@ -39,6 +39,10 @@ EXP = (
     "element before, {0}(x - max(x)); softmax, log_softmax, logsumexp and sigmoid do so by "
     "themselves. Or clip x."
 )
+OVERFLOW = (
+    "{0}(x) overflows above {1} in float64, {2} in float32 and {3} in float16. Clip x, or cast to "
+    "a wider dtype."
+)
 SQUARE = "x * x overflows for large x. Scale x before; for a length take vector_norm or hypot."
 POWER = (
     "x**y has an infinite slope at x = 0 for y below 1, and the slope of y is x**y * log(x): NaN "

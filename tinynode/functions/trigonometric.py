@@ -284,7 +284,7 @@ class Sinh(FunctionNode):
 
     infinite_slope = True
     is_elementwise = True
-    guard = guards.EXP.format("sinh")
+    guard = guards.OVERFLOW.format("sinh", 710, 89, 11)
     complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -308,7 +308,7 @@ class Cosh(FunctionNode):
 
     infinite_slope = True
     is_elementwise = True
-    guard = guards.EXP.format("cosh")
+    guard = guards.OVERFLOW.format("cosh", 710, 89, 11)
     complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
