@@ -17,6 +17,7 @@ Known departures between the libraries; each function here follows tinynode:
 | ``copysign`` has second gradient NaN at 0 | 0 | ``copysign`` |
 | ``softmax`` of a single ``inf`` in a row is NaN | 1 | ``with_limits`` |
 | the gradient of ``logsumexp`` is e^(x - y), with a rounded y | softmax | ``logsumexp`` |
+| ``elu`` and ``selu`` have the second gradient 0 at 0 | that of e^x | ``elu``, ``selu`` |
 | ``hypot`` has the gradient NaN at (0, 0) | 0 | ``hypot`` |
 | ``atan2`` has the gradient 0 at (0, 0) | NaN | ``atan2`` |
 | the gradient of ``hard_sigmoid`` has a 1/6 of single precision | exact | ``hard_sigmoid`` |
@@ -40,8 +41,8 @@ sin cos tanh sigmoid square negative exp expm1 sinh cosh erf atan asinh positive
 log2 log10 reciprocal asin acos atanh acosh tan floor ceil round trunc sign tril triu
 """
 SAME_NETWORK = {
-    "relu": "relu", "gelu": "gelu", "silu": "silu", "softplus": "softplus", "elu": "elu",
-    "log_sigmoid": "logsigmoid", "leaky_relu": "leaky_relu", "selu": "selu",
+    "relu": "relu", "gelu": "gelu", "silu": "silu", "softplus": "softplus",
+    "log_sigmoid": "logsigmoid", "leaky_relu": "leaky_relu",
     "hard_tanh": "hardtanh", "hard_silu": "hardswish",
 }  # fmt: skip
 BINARY = """
@@ -89,7 +90,8 @@ def floor_divide(x: Any, y: Any) -> Any:
 
 def copysign(x: Any, y: Any) -> Any:
     x, y = promoted(x, y)
-    return x * torch.where(torch.signbit(x) == torch.signbit(y), 1, -1)
+    turned = x * torch.where(torch.signbit(x) == torch.signbit(y), 1, -1)
+    return torch.where(x == 0, turned.detach(), turned)  # the gradient at 0 is 0
 
 
 def hypot(x: Any, y: Any) -> Any:
@@ -124,6 +126,15 @@ def hard_sigmoid(x: Any) -> Any:
 
 def hard_tanh(x: Any) -> Any:
     return F.clip(x, -1.0, 1.0)
+
+
+def elu(x: Any) -> Any:
+    return torch.where(x > 0, x, torch.expm1(torch.where(x > 0, 0, x)))
+
+
+def selu(x: Any) -> Any:
+    scale, alpha = 1.0507009873554805, 1.6732632423543772
+    return scale * torch.where(x > 0, x, alpha * torch.expm1(torch.where(x > 0, 0, x)))
 
 
 def identity(x: Any) -> Any:
