@@ -40,7 +40,7 @@ def index_of(array: Any) -> str:
 
 
 def from_host(array: Any, index: str) -> Any:
-    return array_api_strict.asarray(array, device=_DEVICES[index])
+    return array_api_strict.asarray(array, device=_DEVICES[index], copy=True)
 
 
 def to_host(array: Any) -> Any:

@@ -61,6 +61,9 @@ def test_devices_do_not_mix(other):
     y = tn.asarray([1.0], device=other)
     with pytest.raises(DeviceMixError, match=f"strict:device1.*{other}"):
         x + y
+    if other == "numpy":  # an array of NumPy goes to the device
+        assert str((x + y.array).device) == "strict:device1"
+        return
     with pytest.raises(DeviceMixError, match=f"{other}.*strict:device1"):
         x + y.array
 

@@ -203,8 +203,9 @@ def test_variables_of_two_devices_are_named_with_the_cure():
 
 
 def test_a_raw_array_on_another_device_is_named_with_the_cure():
-    x = tn.asarray([1.0], device="strict:device1")
-    error, text = error_of(lambda: x * np.ones(1))
+    x = tn.asarray([1.0], device="numpy")
+    y = tn.get_device("strict:device1").from_host(np.ones(1))
+    error, text = error_of(lambda: x * y)
     assert type(error) is DeviceMixError
     contains(text, "multiply: y", "numpy", "strict:device1", "asarray(y, device=")
 

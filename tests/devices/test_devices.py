@@ -137,7 +137,7 @@ def test_a_variable_stands_on_the_current_device_if_that_owns_the_array(fake):
     assert str(variable([1.0]).device) == "numpy"
     assert str(on("fake", [1.0]).device) == "fake"
     with tn.using_device("strict"):
-        assert str(variable([1.0]).device) == "numpy"  # strict does not own NumPy's arrays
+        assert str(variable([1.0]).device) == "strict:CPU_DEVICE"  # where the array is copied to
 
 
 def test_namespace_of_an_array():
@@ -568,8 +568,10 @@ def test_a_layer_stands_on_the_device_that_it_is_given(make, device, configured)
 def test_a_parameter_on_an_array_that_lies_elsewhere():
     assert str(tn.nn.Parameter(np.ones(2), device="fast").device) == "fast"
     assert str(tn.nn.Buffer(np.ones(2), device="fast").device) == "fast"
-    with pytest.raises(DeviceMixError, match=r"Parameter: array is on numpy, not on strict"):
-        tn.nn.Parameter(np.ones(2), device="strict:device1")
+    assert str(tn.nn.Parameter(np.ones(2), device="strict:device1").device) == "strict:device1"
+    away = tn.get_device("strict:device2").from_host(np.ones(2))
+    with pytest.raises(DeviceMixError, match=r"Parameter: array is on strict:device2, not on num"):
+        tn.nn.Parameter(away, device="numpy")
     with pytest.raises(TypeError, match="must be an array"):
         tn.nn.Parameter([1.0], device="fast")
 

@@ -25,6 +25,7 @@ LAYERS = [
     {"tinynode.devices.device"},
     {"tinynode.devices.registry"},
     {"tinynode.devices.arrays"},
+    {"tinynode.devices.host_data"},
     {"tinynode.devices.sums"},
     {"tinynode.devices"},
     {"tinynode.type_check", "tinynode.core.hooks", "tinynode.core.nested"},

@@ -71,7 +71,7 @@ zero_safe_multiply
 
 SHOW = """
 CCode Diagram Film Plot bars c fallbacks graph histogram lines matrix points record text
-training_curves watch
+training_curves transfers watch
 """
 
 LINALG = """

@@ -19,7 +19,15 @@ from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.conversion import as_variable
 from tinynode.core.hooks import tell_value_read
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Array, Device, device_beside, get_device, is_over, own_backend
+from tinynode.devices import (
+    Array,
+    Device,
+    device_beside,
+    from_host_data,
+    get_device,
+    is_over,
+    own_backend,
+)
 from tinynode.errors import DeviceMixError, OperandError, describe
 from tinynode.functions.operands import as_operands
 
@@ -69,6 +77,7 @@ class NamespaceBase:
             return as_variable(x)
         if isinstance(x, NUMBERS):
             return self._new(self._xp.asarray(plain_number(x), device=self._library_device))
+        x = from_host_data(x, f"xp.{function}", self._home)
         device = None if isinstance(x, type) else device_beside(x, self._home)
         if device is not None and is_over(self._home, device):
             return wrap_array(x, device, False)

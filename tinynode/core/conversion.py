@@ -27,10 +27,12 @@ from tinynode.devices import (
     device_beside,
     device_of,
     find_device,
+    from_host_data,
     get_device,
     hidden_axes,
     is_array,
     is_differentiable,
+    is_host_data,
     using_device,
 )
 from tinynode.devices import to_host as host_array
@@ -122,7 +124,7 @@ def as_variable(value: Any) -> Variable:
     """
     if isinstance(value, ArrayMethods):
         return value.as_variable()
-    value = array_of_scalar(value)
+    value = from_host_data(value, "as_variable")
     device = device_of(value, "as_variable", "value")
     return wrap_array(value, device, False)
 
@@ -191,12 +193,15 @@ def asarray(
         return _convert_variable(as_variable(obj), dtype, device, copy, requires_grad)
     asked = None if device is None else get_device(device)
     source = None if isinstance(obj, numpy.generic) else find_device(obj, asked)
-    target = asked or source or get_device()
+    target = asked or (get_device() if source is None or is_host_data(obj) else source)
     if source is None or source is not target:
         if copy is False:
             raise ValueError(f"asarray: copy=False, but {describe(obj)} must be copied.")
-        host = _host_array(obj, dtype) if source is None else to_host(obj)
-        array = target.from_host(host.copy() if copy and source is not None else host)
+        if is_host_data(obj):
+            array = from_host_data(obj.copy() if copy else obj, "asarray", target)
+        else:
+            host = _host_array(obj, dtype) if source is None else to_host(obj)
+            array = target.from_host(host.copy() if copy and source is not None else host)
     else:
         array = target.xp.asarray(obj, copy=True) if copy else obj
     native = checked_array(array)
@@ -291,7 +296,7 @@ def wrap_inputs(function: Any, inputs: Sequence[Any]) -> tuple[Variable, ...]:
             wrapped.append(as_variable(x))
             continue
         place = None if first is None else first.device
-        x = array_of_scalar(x, place)
+        x = from_host_data(x, function.label, place)
         device = None if place is None else device_beside(x, place)
         if device is None:
             device = device_of(x, function.label, f"input {position}")

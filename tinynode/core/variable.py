@@ -18,9 +18,9 @@ from tinynode.core.variable_node import VariableNode
 from tinynode.devices import (
     Array,
     Device,
-    array_of_scalar,
     below,
     find_device,
+    from_host_data,
     get_device,
     hidden_axes,
     is_differentiable,
@@ -63,7 +63,7 @@ class Variable(ArrayMethods):
             self.raw: Array = None
             self._device: Device = get_device()
         else:
-            array = conversion.array_of_number(array)
+            array = from_host_data(conversion.array_of_number(array), "Variable")
             self._device = conversion.require_array(array)
             self.raw = conversion.checked_array(array)
         self._requires_grad = conversion.decide_requires_grad(self.raw, requires_grad)
@@ -91,8 +91,8 @@ class Variable(ArrayMethods):
             hook.array_assigned(self)
         device = self._device
         if array is not None:
-            array = array_of_scalar(array, device)
             is_asked = config.device is not None  # the device that was asked for goes before
+            array = from_host_data(array, "x.array", None if is_asked else device)
             if is_asked or not device.holds(array):
                 device = tinynode.core.conversion.require_array(array)
             if self._requires_grad and not is_differentiable(array):
@@ -264,7 +264,7 @@ class Variable(ArrayMethods):
             return
         if isinstance(grad, Variable):
             raise messages.variable_as_grad()
-        grad = array_of_scalar(grad, self._device)
+        grad = from_host_data(grad, "x.grad", self._device)
         device = self._device if self._device.holds(grad) else find_device(grad)
         if device is None:
             raise messages.grad_no_array(grad)

@@ -9,6 +9,7 @@
 | ``device`` | a device: a backend and an index |
 | ``registry`` | backends and devices by name; the current device |
 | ``arrays`` | questions about raw arrays |
+| ``host_data`` | arrays of NumPy on their way to other devices |
 | ``sums`` | sums of raw arrays, in blocks |
 | ``use_counts`` | counts of kernels and of fallbacks |
 """
@@ -61,6 +62,7 @@ from tinynode.devices.hidden_axes import (
     is_over,
     running_inside,
 )
+from tinynode.devices.host_data import Transfer, from_host_data, is_host_data, transfers
 from tinynode.devices.loader import backend_origin, import_vmap
 from tinynode.devices.protocol import (
     OPTIONAL_PARTS,
@@ -101,26 +103,27 @@ from tinynode.devices.sums import (
 from tinynode.devices.use_counts import Use, count_use, fallback_uses, kernel_uses
 
 __all__ = [
-    "BOOL",
-    "COMPLEX",
-    "FLOATING",
-    "INTEGER",
-    "OPTIONAL_PARTS",
     "Array",
     "Arrays",
+    "BOOL",
     "Backend",
+    "COMPLEX",
     "CurrentDevice",
     "Device",
+    "FLOATING",
     "Fallback",
     "FunctionalWrites",
     "HiddenAxis",
+    "INTEGER",
     "MemoryPool",
+    "NetCompiler",
+    "OPTIONAL_PARTS",
     "OptimizerUpdate",
     "Overlay",
-    "NetCompiler",
     "Planner",
     "Profiler",
     "Scatter",
+    "Transfer",
     "Use",
     "Versioned",
     "add_at",
@@ -143,6 +146,7 @@ __all__ = [
     "einsum_array",
     "fallback_uses",
     "find_device",
+    "from_host_data",
     "get_backend",
     "get_device",
     "has_no_values",
@@ -154,6 +158,7 @@ __all__ = [
     "is_differentiable",
     "is_float16",
     "is_floating",
+    "is_host_data",
     "is_integer",
     "is_known_true",
     "is_over",
@@ -165,21 +170,22 @@ __all__ = [
     "members_of",
     "namespace_from",
     "namespace_of",
-    "own_backend",
     "narrowed_arrays",
+    "own_backend",
     "put",
     "put_sum",
     "register_backend",
     "register_device",
+    "running_inside",
     "running_sum_array",
     "seen_complex_dtypes",
     "sum_array",
     "supports",
     "synchronize",
     "to_host",
+    "transfers",
     "using_device",
     "vecdot_array",
     "widened_array",
-    "running_inside",
     "without_hidden_axes",
 ]

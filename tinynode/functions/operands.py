@@ -23,9 +23,9 @@ from tinynode.core.variable_node import VariableNode
 from tinynode.devices import (
     COMPLEX,
     Device,
-    array_of_scalar,
     device_beside,
     find_device,
+    from_host_data,
     is_differentiable,
     is_floating,
     is_integer,
@@ -86,9 +86,9 @@ def as_operand(function: str, argument: str, value: Any, beside: Any = None) -> 
     if (operand := array_operand(value)) is not None:
         return operand
     if isinstance(beside, Variable):
-        value = array_of_scalar(value, beside.device)
+        value = from_host_data(value, function, beside.device)
         return wrap_array(value, _device_beside(value, beside, function, argument), False)
-    value = array_of_scalar(value)
+    value = from_host_data(value, function)
     device = find_device(value)
     if device is None:
         raise OperandError(
@@ -266,6 +266,7 @@ def _beside(value: Any, other: Variable, function: str, argument: str) -> Variab
     if isinstance(value, RawArgument):
         is_cast = _is_cast(value.raw, other)
         return value.variable.astype(other.dtype) if is_cast else value.variable
+    value = from_host_data(value, function, other.device)
     device = _device_beside(value, other, function, argument, number=True)
     if _is_cast(value, other):
         value = device.xp.astype(value, without_hidden_axes(other.filled_array()).dtype)

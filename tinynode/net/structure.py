@@ -21,7 +21,13 @@ import numpy
 from tinynode.core.array_arguments import RawArgument
 from tinynode.core.nested import MOST_LEAVES
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Device, device_beside, find_device
+from tinynode.devices import (
+    Device,
+    device_beside,
+    find_device,
+    from_host_data,
+    is_host_data,
+)
 from tinynode.errors import TraceError, describe
 
 
@@ -151,7 +157,7 @@ def _move_beside_variables(variables: list[Variable], arrays: list[int]) -> None
     """Put the wrapped arrays on the device of the first Variable, if the memory is the same."""
     first = next(x for i, x in enumerate(variables) if i not in arrays)
     for i in arrays:
-        array = variables[i].raw
+        array = from_host_data(variables[i].raw, "compile", first.device)
         device = device_beside(array, first.device)
         if device is not None and device is not variables[i].device:
             variables[i] = wrap_array(array, device, False)
@@ -176,6 +182,8 @@ def _treedef(value: Any, walk: _Walk) -> Any:
     if kind in _PARTS:
         parts = [getattr(value, name) for name in _PARTS[kind]]
         return Container(kind, (), tuple([_treedef(part, walk) for part in parts]))
+    if is_host_data(value):
+        value = from_host_data(value, "compile")
     device = None if kind in _NUMBERS else find_device(value)
     if device is None:
         return constant_of(value, walk.where)

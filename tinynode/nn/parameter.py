@@ -17,6 +17,7 @@ from tinynode.devices import (
     find_device,
     get_device,
     is_array,
+    is_host_data,
     to_host,
     using_device,
 )
@@ -125,7 +126,7 @@ def _with_device(
     if device is None:
         return nullcontext()
     target = get_device(device)
-    if is_array(array) and not target.holds(array):
+    if is_array(array) and not is_host_data(array) and not target.holds(array):
         raise DeviceMixError(
             f"{owner}: array is on {find_device(array, target)}, not on {target}. Make it there: "
             f"tinynode.asarray(array, device={str(target)!r}).array."

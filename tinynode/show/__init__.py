@@ -17,6 +17,7 @@ from tinynode.show.graphs.picture import graph
 from tinynode.show.graphs.text import text
 from tinynode.show.plots import variable_html as variable_html
 from tinynode.show.plots.plots import Plot, bars, histogram, lines, matrix, points, training_curves
+from tinynode.show.transfers import transfers
 
 __all__ = [
     "CCode",
@@ -34,5 +35,6 @@ __all__ = [
     "record",
     "text",
     "training_curves",
+    "transfers",
     "watch",
 ]

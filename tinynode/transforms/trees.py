@@ -19,7 +19,7 @@ from tinynode.core.hooks import tell_detached, thread_state
 from tinynode.core.nested import MOST_LEAVES, check_nested
 from tinynode.core.paths import depends_on_others
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Device, device_beside, is_floating
+from tinynode.devices import Device, device_beside, from_host_data, is_floating
 from tinynode.errors import RequiresGradError, describe, dtype_name
 from tinynode.functions import identity
 from tinynode.transforms.batching import is_lifted, shared_with_examples
@@ -180,6 +180,7 @@ def as_leaf(name: str, what: str, value: Any, beside: Device | None = None) -> V
         TypeError: the value is neither a Variable nor an array.
     """
     if beside is not None and not isinstance(value, StandIn):
+        value = from_host_data(value, name, beside)
         device = device_beside(value, beside)
         if device is not None:
             return wrap_array(value, device, False)

@@ -23,7 +23,14 @@ from typing import Any
 from tinynode.core.array_arguments import RawArgument
 from tinynode.core.nested import MOST_LEAVES, check_nested
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Device, HiddenAxis, device_beside, find_device, hidden_axes
+from tinynode.devices import (
+    Device,
+    HiddenAxis,
+    device_beside,
+    find_device,
+    from_host_data,
+    hidden_axes,
+)
 from tinynode.errors import DeviceMixError, TraceError, VmapError, describe
 from tinynode.transforms.batching import (
     lifted,
@@ -228,6 +235,7 @@ def _as_variable(value: Any, beside: Device | None = None) -> Variable | None:
         return value
     if not hasattr(value, "shape") or isinstance(value, type):
         return None
+    value = from_host_data(value, "vmap", beside)
     device = find_device(value) if beside is None else device_beside(value, beside)
     return None if device is None else wrap_array(value, device, False)
 
