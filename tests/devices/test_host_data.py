@@ -175,3 +175,10 @@ def test_copies_are_counted_by_function_and_bytes() -> None:
     assert lines[2].split() == ["multiply", AWAY, "3", "72", "24"]
     assert [line.split()[0] for line in lines[3:]] == ["asarray", "take"]
     assert tn.show.transfers() == "no array of NumPy was copied to another device"
+
+
+def test_devices_that_differ_are_named_before_their_dtypes() -> None:
+    """Each library has dtypes of its own, so float32 was said to differ from float32."""
+    images = tn.asarray(np.ones((1, 1, 4, 4), np.float32))
+    with pytest.raises(DeviceMixError, match=rf"input 0 on numpy, input 1 on {AWAY}"):
+        nn.Conv2d(1, 2, 3, device=AWAY)(images)

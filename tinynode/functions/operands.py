@@ -185,9 +185,14 @@ def as_differentiable(function: str, argument: str, value: Any) -> Variable:
 
 
 def require_one_dtype(function: str, names: tuple[str, str], x: Variable, y: Variable) -> None:
-    """Raises InvalidType if two Variables have different dtypes."""
-    if x.dtype != y.dtype:
-        first, second = dtype_name(x.dtype), dtype_name(y.dtype)
+    """Raises InvalidType if two Variables have different dtypes.
+
+    Dtypes of two libraries are compared by name: ``apply`` names the devices then.
+    """
+    if x.device is y.device and x.dtype == y.dtype:
+        return
+    first, second = dtype_name(x.dtype), dtype_name(y.dtype)
+    if first != second:
         raise InvalidType(
             f"{names[0]}.dtype == {names[1]}.dtype",
             f"{first} != {second}",

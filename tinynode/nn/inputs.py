@@ -25,7 +25,7 @@ from tinynode.core.variable import Variable
 def as_input(x: Any, parameter: Variable) -> Any:
     """x, as the input of a layer with the parameter; arrays are cast by the functions."""
     if isinstance(x, Variable):
-        if x.raw is None or x.raw.dtype == parameter.raw.dtype or x.device is not parameter.device:
+        if x.raw is None or x.device is not parameter.device or x.raw.dtype == parameter.raw.dtype:
             return x
         return functions.astype(x, parameter.dtype)
     if isinstance(x, list | tuple | bool | int | float):
