@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -156,3 +157,71 @@ def test_a_list_that_the_function_fills_is_no_reason_to_record() -> None:
     for _ in range(3):
         assert number_of(f(X)) == [2.0, 6.0]
     assert calls == [0]
+
+
+def total_with_table(x: Any) -> Any:
+    return fn.sum(with_global_dict(x) * x)
+
+
+class OfTable(tn.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x * table["factors"][-1]
+
+
+of_table = tn.nn.Sequential(OfTable())
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        tn.gradient(total_with_table),
+        tn.gradient(tn.compile(total_with_table)),
+        tn.vmap(with_global_dict),
+        functools.partial(with_global_dict),
+        lambda x: tn.checkpoint(with_global_dict, x),
+        lambda x: tn.vmap(lambda one: one * table["factors"][-1])(x),
+        lambda x: with_global_dict(x) + 1.0,
+        lambda x: of_table(x) + 1.0,
+        of_table,
+    ],
+)
+def test_what_the_functions_inside_read(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled, before = tn.compile(function), function(tn.Variable(X)).array
+    np.testing.assert_allclose(compiled(tn.Variable(X)).array, before)
+    monkeypatch.setitem(table, "factors", [4.0, 5.0])
+    now = function(tn.Variable(X)).array
+    np.testing.assert_allclose(compiled(tn.Variable(X)).array, now)
+    assert not np.array_equal(before, now) and len(compiled.recordings) == 2
+
+
+def test_a_list_of_the_closure_of_a_function_inside() -> None:
+    factors = [2.0]
+
+    def inner(x: Any) -> Any:
+        return fn.sum(x * x * factors[0])
+
+    compiled = [tn.compile(f(inner)) for f in (tn.gradient, tn.jacfwd, tn.hessian)]
+    for factors[0] in (2.0, 3.0):
+        for gradient in compiled[:2]:
+            assert number_of(gradient(X)) == [2.0 * factors[0], 6.0 * factors[0]]
+        np.testing.assert_array_equal(compiled[2](X).array, np.eye(2) * 2.0 * factors[0])
+
+
+def test_arguments_of_a_partial() -> None:
+    factors = [2.0]
+    compiled = tn.compile(functools.partial(with_default, factors=factors))
+    assert number_of(compiled(X)) == [2.0, 6.0]
+    factors.append(2.0)
+    assert number_of(compiled(X)) == [4.0, 12.0]
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [deque([2.0]), OrderedDict({0: 2.0}), Counter({0: 2})],
+    ids=lambda x: type(x).__name__,
+)
+def test_other_containers(numbers: Any) -> None:
+    compiled = tn.compile(lambda x: x * numbers[0])
+    assert number_of(compiled(X)) == [2.0, 6.0]
+    numbers[0] = 5
+    assert number_of(compiled(X)) == [5.0, 15.0]

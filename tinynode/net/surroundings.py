@@ -4,21 +4,28 @@ Requirement: a net has the values of its recording, and a compiled function give
 the eager one. A change of a list in the closure, of a mutable default or of a global number is
 noticed. The function is recorded anew then. Variables from outside are inputs of the net.
 
-Not watched are attributes of objects, what other functions read, and a container that the function
-itself changes, such as a list of its calls.
+The functions that it calls read from outside, too. Watched are those that it holds, such as the
+``f`` of ``gradient(f)``, and those of its module.
+
+Not watched are attributes of objects, functions of other modules, and a container that the
+function itself changes, such as a list of its calls.
 """
 
 from __future__ import annotations
 
 import functools
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
-from types import CellType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from tinynode.net.structure import ByIdentity
+from tinynode.nn.module import Module, Wrapper
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
-_CONTAINERS = (list, tuple, dict, set, frozenset)
+_DICTS = (dict, OrderedDict, defaultdict, Counter)
+_CHANGING = (list, set, deque, *_DICTS)
+_CONTAINERS = (tuple, frozenset, *_CHANGING)
 MOST_PARTS = 1000
 """Of a container with more parts, only the length is watched: each call compares all parts."""
 
@@ -66,28 +73,82 @@ def places_around(function: Callable[..., Any]) -> list[OutsideValue]:
     """The places around a function that are watched, with the values of now."""
     found = []
     for place in _every_place(function):
-        value = place.value()
-        is_default = isinstance(place.holder, FunctionType)
-        if type(value) in _CONTAINERS or (type(value) in _PLAIN and not is_default):
+        value = place.first
+        is_name = isinstance(place.holder, (CellType, dict))  # the others hold containers
+        if type(value) in _CONTAINERS or (type(value) in _PLAIN and is_name):
             found.append(place)
     return found
 
 
 def _every_place(function: Any) -> Iterator[OutsideValue]:
+    """All places that a function, or a function that it holds, may read by a name."""
+    waiting, known = [function], set()
+    while waiting:
+        item = waiting.pop()
+        if id(item) in known:
+            continue
+        known.add(id(item))
+        if isinstance(item, FunctionType):
+            for place in _places_of(item):
+                yield place
+                if _may_follow(place, item):
+                    waiting.append(place.first)
+        elif isinstance(item, functools.partial):
+            waiting += [item.func, *item.args, *item.keywords.values()]
+            yield OutsideValue(item, "args")
+            yield OutsideValue(item, "keywords")
+        else:
+            waiting += _functions_behind(item)
+
+
+def _places_of(function: FunctionType) -> Iterator[OutsideValue]:
     """All places that a function may read by a name of its own code."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    if isinstance(function, MethodType):
-        function = function.__func__
-    if not isinstance(function, FunctionType):
-        return
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         yield OutsideValue(cell, name)
-    for name in function.__code__.co_names:
+    if _is_of_tinynode(function):  # its numbers are constants
+        return
+    for name in _names_in(function.__code__):
         if name in function.__globals__:
             yield OutsideValue(function.__globals__, name)
     for name in ("__defaults__", "__kwdefaults__"):
         yield OutsideValue(function, name)
+
+
+def _may_follow(place: OutsideValue, function: FunctionType) -> bool:
+    """True for what a function holds, and for the functions and models of its module."""
+    value = place.first
+    if isinstance(place.holder, CellType):
+        return True
+    if isinstance(value, FunctionType):
+        return value.__globals__ is function.__globals__
+    return isinstance(value, Module | Wrapper | functools.partial)
+
+
+def _functions_behind(item: Any) -> list[Any]:
+    """The functions that a call of an object starts, such as the ``forward`` of a module."""
+    if isinstance(item, MethodType):
+        return [item.__func__]
+    if isinstance(item, Wrapper):
+        return [item.function]
+    if isinstance(item, Module):
+        return [type(module).forward for _, module in item.named_modules()]
+    call = type(item).__call__ if callable(item) else None
+    return [call] if isinstance(call, FunctionType | Wrapper) else []
+
+
+def _names_in(code: CodeType) -> list[str]:
+    """The names in a function's code and in the functions inside."""
+    waiting, names = [code], {}
+    while waiting:
+        one = waiting.pop()
+        names.update(dict.fromkeys(one.co_names))
+        waiting += [part for part in one.co_consts if isinstance(part, CodeType)]
+    return list(names)
+
+
+def _is_of_tinynode(function: FunctionType) -> bool:
+    """True for a function of this package, such as the wrapper that ``gradient`` makes."""
+    return str(function.__globals__.get("__name__")).partition(".")[0] == "tinynode"
 
 
 def _is_fixed(value: Any) -> bool:
@@ -95,7 +156,7 @@ def _is_fixed(value: Any) -> bool:
     waiting = [value]
     while waiting:
         item = waiting.pop()
-        if type(item) in (list, dict, set):
+        if type(item) in _CHANGING:
             return False
         if type(item) is tuple:
             waiting += item
@@ -111,7 +172,7 @@ def _contents(value: Any, level: int = 0) -> Any:
         return ByIdentity(value)
     if len(value) > MOST_PARTS or level > _MOST_LEVELS:
         return kind, len(value)
-    if kind is dict:
+    if kind in _DICTS:
         parts = [part for pair in value.items() for part in pair]
         return kind, tuple([_contents(part, level + 1) for part in parts])
     if kind in (set, frozenset):
