@@ -285,3 +285,65 @@ def test_tangents_of_masked_elements_are_zero(f: Any) -> None:
     expected = 2 * (np.log(2.5) + 1) if f is tn.jvp else [0.0, 2 / 2.5]
     np.testing.assert_allclose(along(x).array, expected)
     np.testing.assert_allclose(tn.compile(along)(x).array, expected)
+
+
+def log_det(x: Any) -> Any:
+    return F.linalg.slogdet(x)[1]
+
+
+def solution(x: Any) -> Any:
+    return F.linalg.solve(x, F.identity(x)[..., [0]])
+
+
+def eigenvectors(x: Any) -> Any:
+    return F.linalg.eigh(x + F.matrix_transpose(x))[1]
+
+
+def left_vectors(x: Any) -> Any:
+    return F.linalg.svd(x)[0]
+
+
+def orthogonal(x: Any) -> Any:
+    return F.linalg.qr(x)[0]
+
+
+NAN, INF = np.full((2, 2), np.nan), np.array([[np.inf, 1.0], [1.0, 2.0]])
+EQUAL_VALUES = np.eye(2)
+
+
+@pytest.mark.parametrize("run", ["eager", "compiled", "vmapped"])
+@pytest.mark.parametrize(
+    ("f", "hidden"),
+    [
+        (F.linalg.det, NAN),
+        (F.linalg.det, INF),
+        (F.linalg.inv, NAN),
+        (F.linalg.cholesky, INF),
+        (F.linalg.pinv, INF),
+        (log_det, NAN),
+        (solution, NAN),
+        (orthogonal, INF),
+        (eigenvectors, NAN),
+        (eigenvectors, EQUAL_VALUES),
+        (left_vectors, EQUAL_VALUES),
+        (F.linalg.eigvalsh, NAN),
+    ],
+)
+def test_a_masked_matrix_keeps_its_zeros(f: Any, hidden: Any, run: str) -> None:
+    matrices = np.array([[[3.0, 1.0], [1.0, 2.0]], hidden, [[1.0, 0.5], [0.5, 4.0]]])
+    usual = np.where(np.isin(np.arange(3), 1)[:, None, None], matrices[::2].mean(0), matrices)
+    mask = np.array([True, False, True])
+
+    def total(x: Any) -> Any:
+        y = f(x)
+        return F.sum(F.where(np.reshape(mask, (3, *(1,) * (len(y.shape) - 1))), y * y * y, 0.0))
+
+    gradient = tn.gradient(total)
+    expected = gradient(tn.Variable(usual)).array
+    assert not expected[1].any()
+    x = tn.Variable(matrices)
+    if run == "vmapped":
+        given = tn.vmap(gradient)(x[None])[0]
+    else:
+        given = (tn.compile(gradient) if run == "compiled" else gradient)(x)
+    np.testing.assert_allclose(given.array, expected, atol=1e-12)

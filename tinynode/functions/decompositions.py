@@ -27,7 +27,15 @@ from tinynode.type_check import TypeInfoTuple, expect, is_floating
 __all__ = ["Eigh", "Svd"]
 
 
-class SquareMatrixNode(FunctionNode):
+class MatrixNode(FunctionNode):
+    """Base of functions of a stack of matrices, each for itself."""
+
+    def row_axes(self) -> tuple[int, ...]:
+        ndim = len(self.inputs[0].shape) if self.inputs else 2
+        return (ndim - 2, ndim - 1)
+
+
+class SquareMatrixNode(MatrixNode):
     """Base of functions of a square, floating matrix."""
 
     input_names: tuple[str, ...] = ("x",)
@@ -113,6 +121,7 @@ class Eigh(SquareMatrixNode):
 
     output_counts = (2,)
     guard = guards.EQUAL_VALUES
+    infinite_slope = True  # of the vectors, where two values are equal
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -161,7 +170,7 @@ class SvdResult(NamedTuple):
     Vh: Variable
 
 
-class Svd(FunctionNode):
+class Svd(MatrixNode):
     """U, s, V^T with X = U diag(s) V^T; k = min(n, m) columns of U and V.
 
     X: (..., n, m) -> U: (..., n, k), s: (..., k), V^T: (..., k, m).
@@ -172,6 +181,7 @@ class Svd(FunctionNode):
     """
 
     guard = guards.EQUAL_VALUES
+    infinite_slope = True  # of the vectors, where two values are equal
     output_counts = (3,)
     input_names = ("x",)
     type_hint = "x is (..., n, m), floating."

@@ -19,7 +19,7 @@ import numpy
 
 from tinynode.core.array_arguments import constant_beside, raw_of
 from tinynode.core.conversion import as_flag
-from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
+from tinynode.core.function_node import Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import (
     Array,
@@ -38,6 +38,7 @@ from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.decompositions import (
     FINITE,
     SINGULAR,
+    MatrixNode,
     SquareMatrixNode,
     as_matrices,
     column,
@@ -132,7 +133,7 @@ def inv(x: Any) -> Variable:
     return Inv().apply((as_matrices("inv", "x", x),))[0]
 
 
-class Solve(FunctionNode):
+class Solve(MatrixNode):
     """X with A X = B.
 
     A: (..., n, n), B: (..., n, m) -> X: (..., n, m); the stacks broadcast.
@@ -295,7 +296,7 @@ def cholesky(x: Any, *, upper: bool = False) -> Variable:
     return matrix_transpose(lower) if upper else lower
 
 
-class Pinv(FunctionNode):
+class Pinv(MatrixNode):
     """Y = X^+, the pseudo-inverse: singular values up to ``rtol`` times the largest count as 0.
 
     X: (..., n, m), floating -> Y: (..., m, n).   With G = dL/dY, where the rank does not change:
@@ -357,7 +358,7 @@ class QrResult(NamedTuple):
     R: Variable
 
 
-class Qr(FunctionNode):
+class Qr(MatrixNode):
     """Q, R with X = Q R, Q^T Q = 1, R upper triangular.
 
     X: (..., n, m), n >= m -> Q: (..., n, m), R: (..., m, m).

@@ -12,7 +12,8 @@ at 0. Two rules keep the 0:
    know of masks. The backward of a mask calls ``mark_masked``, which marks all functions before.
    If a marked function retains a number that is not finite, a hook keeps its zeros. Where the
    gradient of the output is 0, a gradient that is not finite becomes 0. In functions of rows,
-   such as ``softmax``, the gradients of the whole row must be 0: see ``row_axes``. For a class
+   such as ``softmax``, the gradients of the whole row must be 0, and in functions of matrices
+   those of the whole matrix: see ``row_axes``. For a class
    that says ``finite_slope = True``, an operand that is not finite counts as 0 there, before the
    backward.
 
@@ -136,12 +137,15 @@ def _size_of_gradients(function: FunctionNode, gradients: Gradient) -> Any:
         return None
     size: Any = None
     shape = tuple(1 if i in axes else n for i, n in enumerate(function.inputs[0].shape))
+    stack = tuple(function.inputs[0].shape[: min(axes, default=0)])
     for gradient in gradients:
         if gradient is None:
             continue
         part = abs(gradient)
         if len(part.shape) == len(shape):
             part = sum_to(part, shape)
+        elif part.shape[: len(stack)] == stack:  # such as the singular values of matrices
+            part = sum_to(part, (*stack, *(1,) * (len(part.shape) - len(stack))))
         if math.prod(part.shape) != math.prod(shape):
             return None
         part = reshape(part, shape)
