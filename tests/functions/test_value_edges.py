@@ -197,3 +197,19 @@ def test_explain_grad_names_a_function_without_backward() -> None:
     y = Forgotten().apply((x,))[0]
     y.backward()
     assert x.grad is None and "Forgotten" in x.explain_grad(y)
+
+
+@pytest.mark.parametrize("axis", [(), 1, (1, 2)])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_the_standard_deviation_of_one_element_has_no_slope(axis: Any, dtype: str) -> None:
+    x = tn.Variable(np.array([[[3.0]], [[-1.0]]], dtype=dtype))
+    gradient = tn.gradient(lambda x: fn.sum(fn.std(x, axis=axis) * 2.0))
+    second = tn.gradient(lambda x: fn.sum(gradient(x)))
+    zeros = np.zeros_like(x.array)
+    for f in (gradient, tn.compile(gradient), tn.jacfwd(lambda x: fn.sum(fn.std(x, axis=axis)))):
+        np.testing.assert_array_equal(f(x).array, zeros)
+    np.testing.assert_array_equal(tn.vmap(gradient)(x[None]).array, zeros[None])
+    np.testing.assert_array_equal(second(x).array, zeros)
+    with np.errstate(invalid="ignore"):
+        of_equal = tn.gradient(lambda x: fn.sum(fn.std(x * 0.0)))(x)
+    assert np.isnan(of_equal.array).all()

@@ -403,6 +403,7 @@ class Std(ReducingNode):
 
     x: (s), float32 or float64 -> y: (s without the axes, or with length 1 there).
     dL/dx = dL/dy * (x - mean x) / (k y): NaN where all elements are equal, since there is no slope
+    Of one element, y is always 0, and so is dL/dx.
     """
 
     guard = guards.STD
@@ -436,7 +437,9 @@ class Std(ReducingNode):
         (x,) = self.get_retained_inputs()
         y = self._kept(self.get_retained_outputs()[0])
         share = self._kept(grad_outputs[0]) * (1.0 / self.divisor)
-        return (zero_safe_multiply(share, (x - mean(x, self.axes, keepdims=True)) / y),)
+        deviation = x - mean(x, self.axes, keepdims=True)
+        is_constant = math.prod([x.shape[axis] for axis in self.axes]) == 1
+        return (zero_safe_multiply(share, deviation if is_constant else deviation / y),)
 
 
 def std(
@@ -445,6 +448,7 @@ def std(
     """The standard deviation over an axis, several, or all: the square root of ``var``.
 
     dL/dx = dL/dy * (x - mean) / (y (n - correction)): not finite where all elements are equal.
+    The standard deviation of one element is always 0, and so is the gradient.
 
     Raises:
         OperandError: x is not floating.
