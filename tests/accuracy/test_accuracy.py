@@ -7,6 +7,7 @@ and second order to 8. Exceptions are data: ``allowances.py``.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,19 @@ def check(row: Row, dtype: str, count: int, found: list[Any], device: str) -> No
         )
 
 
-@pytest.mark.parametrize("row", [*ROWS, *SPECIAL_ROWS], ids=lambda row: row.name)
+SLOW = {f"special.{name}" for name in ("dawsn", "ellipe", "k0", "k0e", "k1", "k1e", "y0", "y1")}
+"""The true results of these functions take mpmath seconds."""
+
+
+def by_time(rows: Iterable[Row]) -> list[Any]:
+    """The rows as parameters; rows that take seconds are slow tests."""
+    return [
+        pytest.param(row, id=row.name, marks=[pytest.mark.slow] if row.name in SLOW else [])
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize("row", by_time([*ROWS, *SPECIAL_ROWS]))
 def test_errors_on_the_sparse_grid(row: Row) -> None:
     for dtype in DTYPES:
         found = results(row, grid(row, dtype, SPARSE), constant(row, dtype))

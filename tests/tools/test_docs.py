@@ -84,6 +84,7 @@ def test_the_python_of_a_page_runs(
     for library in NEEDS.get(page.name, ()):
         pytest.importorskip(library, reason=f"{library} is not installed")
     monkeypatch.chdir(tmp_path)
+    tn.show.transfers(reset=True)  # the copies of other tests
     run_page(page)
 
 
