@@ -44,9 +44,17 @@ import numpy
 
 from tinynode.configuration import config, force_backprop_mode
 from tinynode.core.backprop import backward, grad
-from tinynode.core.conversion import restore
+from tinynode.core.conversion import asarray, restore
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, device_of, is_floating, to_host
+from tinynode.devices import (
+    Array,
+    Device,
+    device_of,
+    find_device,
+    from_host_data,
+    is_floating,
+    to_host,
+)
 from tinynode.differences import HostArray, as_float64, numerical_grad
 from tinynode.errors import GraphError, NondifferentiableError, describe, dtype_name
 from tinynode.functions import astype
@@ -80,9 +88,11 @@ def check_backward(
     Args:
         func: takes a Variable for each array, and returns a Variable or a tuple of Variables. The
             values must be the same each time.
-        x_data: the input array, or a tuple of arrays, of any backend.
+        x_data: the input array, or a tuple of arrays, of any backend. Arrays of NumPy go to the
+            device of the Variables beside them, else to the current device.
         y_grad: the gradient of the output, or a tuple of gradients, None for an unchecked output.
-            None alone stands for 1, for a single output of shape ().
+            None alone stands for 1, for a single output of shape (). Arrays of NumPy go to the
+            device of the output.
         params: Variables used by func besides the arguments; the check includes the gradients of
             params.
         eps: how far the inputs are moved; see the module's text.
@@ -154,12 +164,13 @@ def check_double_backward(
     first = _Check(what, func, _as_list(x_data), _as_list(params), dtype)
     first.set_no_grads(no_grads)
     with force_backprop_mode():
-        ys = first.call([Variable(x) for x in first.arrays])
+        ys = first.call(first.variables(first.arrays))
         gys = _grad_outputs(what, "y_grad", ys, y_grad)
     targets = _Targets(first, _as_list(x_grad_grad), _as_list(params_grad_grad))
     seeds = [i for i, gy in enumerate(gys) if gy is not None]
     first_order = _FirstOrderGradient(first, gys, targets.indexes)
-    inputs = [*first.arrays, *(gys[i] for i in seeds)]
+    given = [asarray(gys[i], device=ys[i].device) for i in seeds]
+    inputs = [*first.variables(first.arrays), *given]
     names = [*first.names[: len(first.arrays)], *(f"y_grad[{i}]" for i in seeds)]
     second = _Check(what, first_order, inputs, first.params, dtype, names)
     second.no_grads = [*first.no_grads, *[False] * len(seeds)]
@@ -235,6 +246,7 @@ class _Check:
     Attributes:
         what: the name of the check, for messages.
         arrays: the input arrays.
+        devices: where the inputs stand.
         names: the names of inputs and params in messages.
         no_grads: whether an input gets no gradient.
         dtype: NumPy's dtype for the differences, or None.
@@ -253,12 +265,15 @@ class _Check:
     ) -> None:
         self.what = what
         self.func = func
-        self.arrays = [x.array if isinstance(x, Variable) else x for x in x_data]
+        beside = next((v.device for v in (*x_data, *params) if isinstance(v, Variable)), None)
+        self.arrays = [_array(x, what, beside) for x in x_data]
         self.params: list[Variable] = params
         self.names = names or [f"x_data[{i}]" for i in range(len(self.arrays))]
         self.names += [f"params[{i}]" for i in range(len(params))]
-        for name, x in zip(self.names, self.arrays, strict=False):
-            device_of(x, what, name)
+        self.devices = []
+        for name, x, array in zip(self.names, x_data, self.arrays, strict=False):
+            lies_on = find_device(array, beside) or device_of(array, what, name)
+            self.devices.append(x.device if isinstance(x, Variable) else lies_on)
         for name, p in zip(self.names[len(self.arrays) :], params, strict=True):
             _check_param(what, name, p)
         self.no_grads = [not is_floating(x) for x in self.arrays]
@@ -281,6 +296,10 @@ class _Check:
                     "in no_grads must be True."
                 )
         self.no_grads = [bool(no_grad) for no_grad in no_grads]
+
+    def variables(self, arrays: Sequence[Array]) -> list[Variable]:
+        """A new leaf for each input."""
+        return [asarray(x, device=device) for x, device in zip(arrays, self.devices, strict=True)]
 
     def call(self, xs: Sequence[Variable]) -> list[Variable]:
         """The outputs of func, as a list of Variables."""
@@ -323,7 +342,7 @@ class _Check:
 
     def _gradients(self, y_grad: Any) -> tuple[list[HostArray | None], list[Array | None]]:
         """The gradients by backward, of inputs and params, and the outputs' gradients."""
-        xs = [Variable(x) for x in self.arrays]
+        xs = self.variables(self.arrays)
         with force_backprop_mode(), _lent(self.params):
             ys = self.call(xs)
             self.title = self.title or _title(self.func, ys)
@@ -332,7 +351,8 @@ class _Check:
             with _lent(others):
                 used = [(y, gy) for y, gy in zip(ys, gys, strict=True) if gy is not None]
                 used = [(y, gy) for y, gy in used if y.requires_grad]
-                backward([y for y, _ in used], [Variable(gy) for _, gy in used])
+                seeds = [asarray(gy, device=y.device) for y, gy in used]
+                backward([y for y, _ in used], seeds)
                 found = [v.grad for v in (*xs, *self.params)]
         for name, gx, no_grad in zip(self.names, found, self.no_grads, strict=False):
             if no_grad and gx is not None:
@@ -379,7 +399,7 @@ class _Check:
             for p, start, d in zip(self.params, starts, directions[number:], strict=True):
                 # a new node: a graph recorded by the user keeps the old node
                 restore(p, None, self._moved(start, d, distance), None)
-            return tuple(y.array for y in self.call([Variable(x) for x in xs]))
+            return tuple(y.array for y in self.call(self.variables(xs)))
 
         starts = [p.array for p in self.params]
         with _lent(self.params):
@@ -434,7 +454,7 @@ class _Check:
             return blame(self._call_again)
 
     def _call_again(self) -> list[Variable]:
-        return self.call([Variable(x) for x in self.arrays])
+        return self.call(self.variables(self.arrays))
 
     def _hints(self, gradients: list[HostArray | None]) -> Iterator[str]:
         arrays = [*self.arrays, *(p.array for p in self.params)]
@@ -457,6 +477,13 @@ class _Check:
 
 def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, tuple | list) else [value]
+
+
+def _array(value: Any, what: str, beside: Device | None) -> Any:
+    """The array of a Variable; an array of NumPy on the device beside, else the current one."""
+    if isinstance(value, Variable):
+        return value.array
+    return from_host_data(value, what, beside)
 
 
 def _check_param(what: str, name: str, p: Any) -> None:
@@ -501,9 +528,10 @@ def _grad_outputs(what: str, name: str, ys: Sequence[Variable], y_grad: Any) -> 
                 f"shape {shapes}. Give {name} an array for each."
             )
         y_grad = ys[0].xp.ones_like(ys[0].array)
-    gys = [gy.array if isinstance(gy, Variable) else gy for gy in _as_list(y_grad)]
-    if len(gys) != len(ys):
-        raise ValueError(f"{what}: {name} has {len(gys)} entries, func gives {len(ys)} outputs.")
+    given = _as_list(y_grad)
+    if len(given) != len(ys):
+        raise ValueError(f"{what}: {name} has {len(given)} entries, func gives {len(ys)} outputs.")
+    gys = [_array(gy, what, y.device) for y, gy in zip(ys, given, strict=True)]
     for position, (y, gy) in enumerate(zip(ys, gys, strict=True)):
         if gy is not None:
             _check_grad_output(what, f"{name}[{position}]", y, gy)

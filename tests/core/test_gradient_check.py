@@ -111,8 +111,8 @@ def test_numerical_grad_of_variables() -> None:
 
 
 def test_numerical_grad_on_another_backend() -> None:
-    x = array_api_strict.asarray(draw(2, 2), device=array_api_strict.Device("device1"))
-    gy = array_api_strict.ones((2, 2), device=array_api_strict.Device("device1"))
+    host = tn.get_device("strict:device1").from_host
+    x, gy = host(draw(2, 2)), host(np.ones((2, 2)))
     before = tn.to_host(x).copy()
     (gx,) = numerical_grad(lambda: (array_api_strict.exp(x),), (x,), (gy,), eps=1e-5)
     assert type(gx) is type(x) and gx.device == x.device
@@ -693,6 +693,42 @@ def test_the_checks_work_on_another_backend() -> None:
         check_double_backward(functions.multiply, (x, y), gy, (x, y))
         with pytest.raises(AssertionError):
             check_backward(applying(Cube, 1.0), x, host(draw(3)))
+
+
+@pytest.mark.parametrize("device", ["strict", "strict:device1"])
+def test_arrays_of_numpy_go_to_the_current_device(device: str) -> None:
+    seen: set[str] = set()
+
+    def product(x: tn.Variable, y: tn.Variable) -> Any:
+        seen.update((str(x.device), str(y.device)))
+        return x * y
+
+    x, y, gy = draw(3), draw(2, 3), draw(2, 3)
+    with tn.using_device(device):
+        check_backward(product, (x, y), gy)
+        check_backward(functions.sin, F64(0.5), F64(2.0))
+        check_double_backward(product, (x, y), gy, (x, y))
+        with pytest.raises(AssertionError):
+            check_backward(applying(Cube, 1.0), x, draw(3))
+        with pytest.raises(ValueError, match=r"y_grad\[0\] is float32 on strict"):
+            check_backward(product, (x, y), gy.astype(np.float32))
+        assert seen == {str(tn.get_device())}
+
+
+def test_arrays_of_numpy_go_to_the_params_and_the_inputs_beside() -> None:
+    x, gy = draw(2, 3), draw(2, 3, seed=1)
+    away = tn.asarray(draw(3), device="strict:device1")
+    check_backward(lambda x: x * away, x, gy, [away])
+    check_double_backward(lambda x: x * away, x, gy, x, [away], [draw(3, seed=2)])
+    check_backward(functions.multiply, (x, away), gy)
+    check_double_backward(functions.multiply, (x, away), gy, (x, draw(3, seed=2)))
+
+
+def test_a_variable_stays_on_its_device() -> None:
+    x, y = tn.asarray(draw(3)), tn.asarray(draw(3, seed=1))
+    with tn.using_device("strict"):
+        check_backward(lambda x: x * y, x, draw(3, seed=2))
+        check_double_backward(lambda x: x * y, x, draw(3, seed=2), draw(3, seed=3))
 
 
 def test_a_read_only_array_can_be_checked() -> None:
