@@ -90,7 +90,7 @@ def train(network, double=True, steps=300):
 
 def largest_error(network):
     with tn.no_backprop_mode():
-        return float(np.abs(network(times - END / 2).array - np.sin(times)).max())
+        return float(F.max(F.abs(network(times - END / 2) - np.sin(times))))
 
 
 # %% [markdown]
@@ -144,7 +144,7 @@ for name, one in networks.items():
 
 # %%
 with tn.no_backprop_mode():
-    found = {name: one(times - END / 2).array[:, 0] for name, one in networks.items()}
+    found = {name: one(times - END / 2).numpy()[:, 0] for name, one in networks.items()}
 found["no graph of y''"] = found["no graph of y''"].clip(-3.0, 3.0)
 tn.show.lines(times[:, 0], found, title="Three networks", x_label="t", y_label="y, cut at 3")
 

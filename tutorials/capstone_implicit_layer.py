@@ -105,14 +105,14 @@ def fixed_point(x, w):
 # %%
 x, w = tn.asarray(x_data, requires_grad=True), tn.asarray(w_data, requires_grad=True)
 y = fixed_point(x, w)
-print("both sides are equal:", np.allclose(y.array, step(y, x, w).array, atol=1e-12))
+print("both sides are equal:", np.allclose(tn.to_host(y), tn.to_host(step(y, x, w)), atol=1e-12))
 
 F.sum(y**3).backward()
-gx, gw = x.grad, w.grad
+gx, gw = tn.to_host(x.grad), tn.to_host(w.grad)
 x.cleargrad(), w.cleargrad()
 F.sum(unrolled(x, w, 150) ** 3).backward()
-print("same gradient of x as by 150 rounds:", np.allclose(gx, x.grad, atol=1e-7))
-print("same gradient of W as by 150 rounds:", np.allclose(gw, w.grad, atol=1e-7))
+print("same gradient of x as by 150 rounds:", np.allclose(gx, tn.to_host(x.grad), atol=1e-7))
+print("same gradient of W as by 150 rounds:", np.allclose(gw, tn.to_host(w.grad), atol=1e-7))
 
 # %% [markdown]
 # ## See
@@ -143,7 +143,7 @@ def gradient_of_x(layer):
     x, w = tn.asarray(x_data, requires_grad=True), tn.asarray(w_data, requires_grad=True)
     y = layer(x, w)
     F.sum(y**3).backward()
-    return y.array, x.grad
+    return tn.to_host(y), tn.to_host(x.grad)
 
 
 def distance(a, b):

@@ -161,7 +161,7 @@ def sample(model, seed):
     text = [code["\n"]]
     with tn.no_backprop_mode():
         while len(text) <= length and (len(text) == 1 or text[-1] != code["\n"]):
-            p = F.softmax(model(np.array([text]))[0, -1]).array.astype("float64")
+            p = F.softmax(model(np.array([text]))[0, -1]).astype("float64").numpy()
             text.append(int(rng.choice(len(letters), p=p / p.sum())))
     return "".join(letters[number] for number in text[1:]).strip("\n")
 
@@ -200,7 +200,7 @@ tn.show.training_curves(curves, log=True, title="A tiny GPT", y_label="loss per 
 text = "one old cat sees two red dogs."
 with tn.no_backprop_mode():
     gpt(np.array([[code[c] for c in "\n" + text[:-1]]]))
-weights = gpt.block.attention.weights.array[0]  # (heads, reader, read)
+weights = tn.to_host(gpt.block.attention.weights)[0]  # (heads, reader, read)
 names = ["¶", *text[:-1]]
 tn.show.matrix(
     weights[1], rows=names, columns=names, title="Head 1: who reads whom", x_label="is read"
@@ -242,7 +242,7 @@ def reads_the_future(model):
     changed = rows.copy()
     changed[0, -1] = code["a"]
     with tn.no_backprop_mode():
-        before, after = model(rows).array, model(changed).array
+        before, after = model(rows).numpy(), model(changed).numpy()
     return not np.allclose(before[:, :-1], after[:, :-1], atol=1e-4)
 
 

@@ -66,14 +66,14 @@ def by_rows(f, x):
     rows = []
     for u in np.eye(y.size):
         (row,) = tn.grad([y], [x], [tn.asarray(u)])
-        rows.append(row.array)
+        rows.append(tn.to_host(row))
     return np.stack(rows)
 
 
 x = tn.asarray(np.array([0.5, -1.0, 0.25]), requires_grad=True)
 v = tn.asarray(np.array([1.0, 0.0, 2.0]), requires_grad=False)
-print("two calls: ", jvp(f, x, v)[1].array.round(6))
-print("row by row:", (by_rows(f, x) @ v.array).round(6))
+print("two calls: ", tn.to_host(jvp(f, x, v)[1]).round(6))
+print("row by row:", (by_rows(f, x) @ v.numpy()).round(6))
 
 # %% [markdown]
 # Two passes, for any number of results. The next cell counts the passes with a hook (step 20), for
@@ -107,7 +107,7 @@ for number in (1.0, 0.0, -1000.0):
     u = tn.asarray(np.full(y.shape, number), requires_grad=True)
     (g,) = tn.grad([y], [x], [u], enable_double_backprop=True)
     (jv,) = tn.grad([g], [u], [v])
-    print(f"u = {number:7}: {jv.array.round(6)}")
+    print(f"u = {number:7}: {tn.to_host(jv).round(6)}")
 
 # %% [markdown]
 # ## See
@@ -127,7 +127,7 @@ tn.show.graph(y, gradients=[g])
 # %%
 value, linear = tn.linearize(f, x)
 print(linear)
-print("the same:", np.allclose(linear(v).array, jv.array))
+print("the same:", np.allclose(tn.to_host(linear(v)), tn.to_host(jv)))
 
 # %% [markdown]
 # The net is what a forward rule would compute, by hand: $v W$, times the slope of the tanh. No one
@@ -164,9 +164,9 @@ def square(x):
 
 
 ones = tn.asarray(np.ones(3), requires_grad=False)
-print("by jvp:        ", jvp(square, x, ones)[1].array.round(6) + 0.0)
+print("by jvp:        ", tn.to_host(jvp(square, x, ones)[1]).round(6) + 0.0)
 step = 1e-6
-moved = square(tn.asarray(x.array + step)).array - square(tn.asarray(x.array - step)).array
+moved = tn.to_host(square(x + step) - square(x - step))
 print("by small steps:", (moved / (2 * step)).round(6))
 
 # %% [markdown]
@@ -186,7 +186,7 @@ class TrueSquare(Square):
         return (2.0 * x * grad_outputs[0],)
 
 
-print("by jvp:", jvp(lambda x: TrueSquare().apply((x,))[0], x, ones)[1].array)
+print("by jvp:", tn.to_host(jvp(lambda x: TrueSquare().apply((x,))[0], x, ones)[1]))
 
 # %% [markdown]
 # Forward mode can be combined with reverse mode. A gradient is a function too. Its jvp is the
@@ -201,8 +201,8 @@ def loss(x):
 
 
 _, hv = tn.jvp(tn.gradient(loss), (x,), (v,))
-print("by jvp:", hv.array.round(6))
-print("by hvp:", tn.hvp(loss, x, v).array.round(6))
+print("by jvp:", tn.to_host(hv).round(6))
+print("by hvp:", tn.to_host(tn.hvp(loss, x, v)).round(6))
 
 # %% [markdown]
 # **Cost.** A jvp by the trick runs `f`, its backward, and the backward of the backward: about 4

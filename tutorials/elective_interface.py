@@ -58,7 +58,7 @@ points = tn.asarray(POINTS, requires_grad=False)
 rotvec = tn.asarray(QUARTER)
 result = turned(points, rotvec)
 print(type(result).__name__, result.requires_grad)
-print(np.allclose(result.array, turned(POINTS, QUARTER)))
+print(np.allclose(tn.to_host(result), turned(POINTS, QUARTER)))
 print(rotvec.__array_namespace__())
 
 # %% [markdown]
@@ -82,7 +82,7 @@ target = tn.asarray(seen, requires_grad=False)
 for step in range(61):
     loss = F.mean_squared_error(turned(points, rotvec), target)
     if step % 20 == 0:
-        print(f"step {step:2}: loss {float(loss):.6f}, rotation {rotvec.array.round(3)}")
+        print(f"step {step:2}: loss {float(loss):.6f}, rotation {tn.to_host(rotvec).round(3)}")
     rotvec.cleargrad()
     loss.backward()
     rotvec.array = rotvec.array - 0.5 * rotvec.grad
@@ -105,7 +105,7 @@ else:
         rotvec.cleargrad()
         by_scipy = Rotation.from_rotvec(rotvec).apply(points)
         F.sum(by_scipy * by_scipy * target).backward()
-        print("a gradient through SciPy:", rotvec.grad.round(3))
+        print("a gradient through SciPy:", tn.to_host(rotvec.grad).round(3))
     except TypeError:
         print("SciPy was imported before the setting: start again")
 

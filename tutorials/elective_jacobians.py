@@ -50,7 +50,7 @@ def by_rows(f, x):
     for i in range(value.size):
         u = np.zeros(value.size)
         u[i] = 1.0
-        rows.append(pullback(u)[0].array)
+        rows.append(tn.to_host(pullback(u)[0]))
     return np.stack(rows), len(rows)
 
 
@@ -59,7 +59,7 @@ def by_columns(f, x):
     for j in range(len(x)):
         v = np.zeros(len(x))
         v[j] = 1.0
-        columns.append(tn.jvp(f, (x,), (v,))[1].array)
+        columns.append(tn.to_host(tn.jvp(f, (x,), (v,))[1]))
     return np.stack(columns, axis=1), len(columns)
 
 
@@ -77,7 +77,7 @@ for name, f, n in (("wide", wide, 2), ("narrow", narrow, 100), ("diffusion", dif
 
 # %%
 x = rng.normal(size=2)
-print(np.allclose(tn.jacrev(wide)(x).array, tn.jacfwd(wide)(x).array))
+print(np.allclose(tn.to_host(tn.jacrev(wide)(x)), tn.to_host(tn.jacfwd(wide)(x))))
 
 # %% [markdown]
 # ## See
@@ -100,8 +100,8 @@ for row in pattern[:6]:
 
 # %%
 x = rng.normal(size=40)
-J = tn.jacobian(diffusion, sparsity=pattern)(x).array
-print(np.allclose(J, tn.jacrev(diffusion)(x).array))
+J = tn.to_host(tn.jacobian(diffusion, sparsity=pattern)(x))
+print(np.allclose(J, tn.to_host(tn.jacrev(diffusion)(x))))
 tn.show.matrix(J[:12, :12], title="the first 12 rows and columns")
 
 
@@ -115,7 +115,7 @@ def loss(x):
     return F.sum(wide(x) ** 2)
 
 
-H = tn.hessian(loss)(np.array([0.3, -0.2])).array
+H = tn.to_host(tn.hessian(loss)(np.array([0.3, -0.2])))
 print(H.round(3).tolist(), np.allclose(H, H.T))
 
 # %% [markdown]
@@ -124,7 +124,7 @@ print(H.round(3).tolist(), np.allclose(H, H.T))
 
 # %%
 wrong = (np.subtract.outer(np.arange(40), np.arange(40)) >= 0) & pattern
-found = tn.jacobian(diffusion, sparsity=wrong)(x).array
+found = tn.to_host(tn.jacobian(diffusion, sparsity=wrong)(x))
 print(np.abs(found - J).max() > 0.5)
 
 # %% [markdown]
@@ -145,7 +145,7 @@ except ValueError as error:
 # %%
 larger = distance <= 2
 print(max(colour_columns(larger)) + 1, "colours")
-print(np.allclose(tn.jacobian(diffusion, sparsity=larger)(x).array, J))
+print(np.allclose(tn.to_host(tn.jacobian(diffusion, sparsity=larger)(x)), J))
 
 # %% [markdown]
 # **Cost.** Rows: m backward passes. Columns: n passes of the jvp. Colours: as many passes as

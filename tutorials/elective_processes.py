@@ -32,7 +32,7 @@ def gradient(x, t):
     """The gradient of the mean loss of some examples. x: (n, 3), t: (n) -> (3)."""
     v = tn.asarray(w, requires_grad=True)
     F.mean_squared_error(F.matmul(x, v), t).backward()
-    return v.grad
+    return tn.to_host(v.grad)
 
 
 def shared_out(counts):
@@ -220,7 +220,7 @@ for epoch in range(3):
         optimizer.backward(loss, weight=len(x))  # loss.backward(), and the exchange begins
         optimizer.update()  # waits for the messages, then updates
     print(f"epoch {epoch}: loss {float(loss):.2f} on rank {comm.rank}")
-print("weight", model.weight.array.round(4))
+print("weight", tn.to_host(model.weight).round(4))
 
 # %% [markdown]
 # The sum over all ranks may also be a function in the graph. What is its gradient? Write the
@@ -244,7 +244,7 @@ print("backward of broadcast:", broadcast.T.tolist())
 x = tn.asarray(np.array([1.0, 2.0]), requires_grad=True)
 y = F.sum(distributed.functions.allreduce(x * x))
 y.backward()
-print(float(y), x.grad)
+print(float(y), tn.to_host(x.grad))
 
 # %% [markdown]
 # **Cost.** A message of b bytes takes about $\alpha + \beta b$ seconds. $\alpha$ is the time until

@@ -49,7 +49,7 @@ def loss(w, x, t):
 # %%
 w = tn.asarray(rng.normal(size=3), requires_grad=True)
 xs = tn.asarray(rng.normal(size=(64, 3)), requires_grad=False)
-ts = tn.asarray(np.sign(xs.array @ np.array([1.0, -2.0, 0.5])), requires_grad=False)
+ts = F.sign(xs @ np.array([1.0, -2.0, 0.5]))
 
 
 def told(w, x, t):
@@ -96,7 +96,10 @@ print("for each example:", gradients.shape)
 
 losses.grad = np.ones(64)
 losses.backward()
-print("their sum is the usual gradient:", np.allclose(gradients.array.sum(axis=0), w.grad))
+print(
+    "their sum is the usual gradient:",
+    np.allclose(tn.to_host(gradients).sum(axis=0), tn.to_host(w.grad)),
+)
 
 
 # %% [markdown]
@@ -110,7 +113,7 @@ def loop(w, xs, ts):
     return F.stack([one(w, xs[i], ts[i]) for i in range(64)])
 
 
-print("the same:", np.allclose(loop(w, xs, ts).array, gradients.array))
+print("the same:", np.allclose(tn.to_host(loop(w, xs, ts)), tn.to_host(gradients)))
 
 
 # %% tags=["varies"]
@@ -136,9 +139,9 @@ tn.show.bars(
 
 # %%
 fitted = tn.asarray(np.array([4.0, -8.0, 2.0]), requires_grad=False)
-labels = ts.array.copy()
+labels = tn.to_host(ts).copy()
 labels[5] = -labels[5]
-pulls = np.linalg.norm(each(fitted, xs, labels).array, axis=1)
+pulls = np.linalg.norm(tn.to_host(each(fitted, xs, labels)), axis=1)
 print("the longest of all 64 gradients: example", pulls.argmax())
 tn.show.bars(
     {f"example {i}": round(float(pulls[i]), 3) for i in range(8)},
@@ -179,7 +182,7 @@ def leaky_where(x):
     return F.where(x > 0, x, 0.1 * x)
 
 
-print(leaky_where(numbers[1]).array, tn.vmap(leaky_where)(numbers).array)
+print(tn.to_host(leaky_where(numbers[1])), tn.to_host(tn.vmap(leaky_where)(numbers)))
 
 # %% [markdown]
 # vmap nests, since the arrays of a backend may hide an axis of arrays that hide an axis. Here the
@@ -188,7 +191,7 @@ print(leaky_where(numbers[1]).array, tn.vmap(leaky_where)(numbers).array)
 # %%
 a, b = rng.normal(size=(4, 3)), rng.normal(size=(5, 3))
 outer = tn.vmap(lambda x: tn.vmap(lambda y: F.vecdot(x, y))(b))
-print(outer(a).shape, np.allclose(outer(a).array, a @ b.T))
+print(outer(a).shape, np.allclose(tn.to_host(outer(a)), a @ b.T))
 
 # %% [markdown]
 # **Cost.** Time: one NumPy call for each function, not 64. A gradient for each example is an array

@@ -55,7 +55,7 @@ def new_network():
 
 def correct(net):
     """The number of points with the right class: the class with the larger score."""
-    scores = net(points).array
+    scores = tn.to_host(net(points))  # as an array of NumPy
     return int(np.sum(np.argmax(scores, axis=1) == classes))
 
 
@@ -100,7 +100,7 @@ print("right after training:", correct(net), "of 100")
 # %%
 def answer(xy):
     """The class of each point."""
-    return net(xy).array.argmax(axis=1)
+    return F.argmax(net(xy), axis=1)
 
 
 tn.show.points(points, classes, region=answer, title="The answer after 30 iterations")
@@ -129,8 +129,8 @@ film
 
 # %%
 bias = small.layers[2].bias
-print("bias:    ", np.round(bias.array, 2))
-print("gradient:", np.round(bias.grad, 2))
+print("bias:    ", tn.to_host(bias).round(2))
+print("gradient:", tn.to_host(bias.grad).round(2))
 
 # %% [markdown]
 # ## Turn a knob
@@ -209,8 +209,8 @@ tn.show.lines(
 # parameters twice.
 
 # %%
-print("bytes of the parameters:", sum(p.array.nbytes for p in net.parameters()))
-print("bytes of the gradients: ", sum(p.grad.nbytes for p in net.parameters()))
+print("bytes of the parameters:", sum(tn.to_host(p).nbytes for p in net.parameters()))
+print("bytes of the gradients: ", sum(tn.to_host(p.grad).nbytes for p in net.parameters()))
 
 # %% [markdown]
 # ## Exercise

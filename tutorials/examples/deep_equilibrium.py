@@ -39,7 +39,7 @@ class Equilibrium(nn.Module):
         z = tn.asarray(np.zeros((len(x), self.w.weight.shape[0]), dtype="float32"))
         for _ in range(200):
             z, before = self.equation(z, x), z
-            if np.abs(z.array - before.array).max() < 1e-5:
+            if F.max(F.abs(z - before)) < 1e-5:
                 break
         return z
 
@@ -58,5 +58,5 @@ for step in range(1, 81):
     loss.backward()
     optimizer.update()
     if step % 20 == 0:
-        right = np.mean(model(points[300:]).array.argmax(axis=1) == classes[300:])
+        right = nn.metrics.accuracy(model(points[300:]), classes[300:])
         print(f"after {step} steps: held-out accuracy: {100 * right:.1f} %")

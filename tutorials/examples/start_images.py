@@ -56,5 +56,5 @@ trainer.run(5)
 
 # 5. the use
 image, label = held_out[0]
-print("the first image is a", model(image[None]).array.argmax(), "- the label says", label)
+print("the first image is a", int(F.argmax(model(image[None]))), "- the label says", label)
 print(f"held-out accuracy: {100 * trainer.evaluate()['accuracy']:.1f} %")
