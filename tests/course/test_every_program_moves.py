@@ -12,6 +12,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,7 +96,7 @@ def test_the_exceptions_are_programs() -> None:
     assert listed <= set(PROGRAMS)
 
 
-def cases() -> list[object]:
+def cases() -> list[Any]:
     found = []
     for name in PROGRAMS:
         for device in DEVICES:

@@ -106,11 +106,19 @@ def test_assigned_arrays_go_to_the_device_of_the_variable() -> None:
     assert float(w) == pytest.approx(0.95)
 
 
-def test_where_a_device_was_asked_for_an_assigned_array_goes_there() -> None:
-    x = tn.asarray(ONES)
+def test_a_pinned_variable_stays_where_it_is() -> None:
+    pinned = tn.asarray(ONES, device="numpy", requires_grad=True)
     with tn.using_device(AWAY):
-        x.array = ONES
-    assert str(x.device) == AWAY
+        F.sum(pinned * pinned).backward()
+        pinned.array = pinned.array - 0.1 * pinned.grad
+        pinned.grad = ONES
+        scalar = tn.asarray(np.ones(()), device="numpy")
+        scalar.array = scalar.array - np.float64(0.5)
+    assert str(scalar.device) == "numpy"
+    assert str(pinned.device) == "numpy" and type(pinned.grad) is np.ndarray
+    with tn.using_device("fast"):  # the same memory: nothing is copied
+        pinned.array = ONES
+    assert str(pinned.device) == "fast"
 
 
 @pytest.mark.parametrize("device", ["numpy", "fast"])

@@ -18,6 +18,7 @@ from tinynode.core.variable_node import VariableNode
 from tinynode.devices import (
     Array,
     Device,
+    array_of_scalar,
     below,
     find_device,
     from_host_data,
@@ -92,7 +93,9 @@ class Variable(ArrayMethods):
         device = self._device
         if array is not None:
             is_asked = config.device is not None  # the device that was asked for goes before
-            array = from_host_data(array, "x.array", None if is_asked else device)
+            array = array_of_scalar(array, device)
+            if not device.holds(array):
+                array = from_host_data(array, "x.array", None if is_asked else device)
             if is_asked or not device.holds(array):
                 device = tinynode.core.conversion.require_array(array)
             if self._requires_grad and not is_differentiable(array):

@@ -55,8 +55,9 @@ def from_host_data(value: Any, function: str, device: Device | None = None) -> A
 
 
 def is_host_data(value: object) -> bool:
-    """True for an array of NumPy with bools or numbers."""
-    return isinstance(value, numpy.ndarray) and value.dtype.kind in "biufc"
+    """True for an array of NumPy with bools or numbers; a subclass may be of another backend."""
+    is_numpys = type(value) in (numpy.ndarray, numpy.memmap)
+    return is_numpys and value.dtype.kind in "biufc"  # type: ignore[attr-defined]
 
 
 def count_transfer(function: str, device: Device, nbytes: int) -> None:
