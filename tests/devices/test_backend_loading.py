@@ -66,6 +66,13 @@ def owns(array):
 )
 
 
+@pytest.fixture(autouse=True)
+def no_large_libraries(monkeypatch):
+    """The command imports every backend: JAX would refuse the forks of later tests."""
+    for name in ("jax", "torch"):
+        monkeypatch.delitem(loader.MODULE_OF_BACKEND, name)
+
+
 @pytest.fixture
 def plugins(monkeypatch, tmp_path):
     """A place for plugin modules, and the list of what installed packages offer."""
