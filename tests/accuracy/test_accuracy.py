@@ -57,15 +57,14 @@ SLOW = {f"special.{name}" for name in ("dawsn", "ellipe", "k0", "k0e", "k1", "k1
 """The true results of these functions take mpmath seconds."""
 
 
-def by_time(rows: Iterable[Row]) -> list[Any]:
-    """The rows as parameters; rows that take seconds are slow tests."""
+def by_time(rows: Iterable[Row], mark: Any) -> list[Any]:
+    """The rows as parameters; the rows that take mpmath seconds have a mark."""
     return [
-        pytest.param(row, id=row.name, marks=[pytest.mark.slow] if row.name in SLOW else [])
-        for row in rows
+        pytest.param(row, id=row.name, marks=[mark] if row.name in SLOW else []) for row in rows
     ]
 
 
-@pytest.mark.parametrize("row", by_time([*ROWS, *SPECIAL_ROWS]))
+@pytest.mark.parametrize("row", by_time([*ROWS, *SPECIAL_ROWS], pytest.mark.slow))
 def test_errors_on_the_sparse_grid(row: Row) -> None:
     for dtype in DTYPES:
         found = results(row, grid(row, dtype, SPARSE), constant(row, dtype))
@@ -73,7 +72,7 @@ def test_errors_on_the_sparse_grid(row: Row) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", [*ROWS, *SPECIAL_ROWS], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", by_time([*ROWS, *SPECIAL_ROWS], pytest.mark.long))
 def test_errors_on_the_dense_grid(row: Row) -> None:
     for dtype in DTYPES:
         found = results(row, grid(row, dtype, DENSE), constant(row, dtype))
