@@ -114,7 +114,7 @@ def test_each_operation_in_a_mode(device: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("device", ["numpy", "fast"])
-@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("part", [1, *(pytest.param(i, marks=pytest.mark.long) for i in (0, 2))])
 def test_each_operation_at_each_point(part: int, device: str) -> None:
     pairs = list(at_points(firsts()[part::3], list(modes.POINTS)))
     assert check(pairs, device, 3) > len(pairs)

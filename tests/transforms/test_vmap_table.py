@@ -136,7 +136,9 @@ def test_first_rows(device: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("device", ["numpy", "fast", "strict", "strict:device1"])
+@pytest.mark.parametrize(
+    "device", ["numpy", "fast", pytest.param("strict", marks=pytest.mark.long), "strict:device1"]
+)
 def test_every_row_and_few_loops(device: str) -> None:
     fell_back = check_rows(CASES, device)
     if device == "numpy":
@@ -146,7 +148,7 @@ def test_every_row_and_few_loops(device: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("library", ["torch", "jax"])
+@pytest.mark.parametrize("library", ["torch", pytest.param("jax", marks=pytest.mark.long)])
 def test_rows_on_other_libraries(library: str) -> None:
     if not INSTALLED[library]:
         pytest.skip(f"{library} is not installed")
