@@ -74,6 +74,14 @@ def test_values_and_gradients_are_those_of_numpy() -> None:
     np.testing.assert_allclose(found[0][1], found[1][1])
 
 
+@pytest.mark.parametrize("call", BESIDE.values(), ids=BESIDE.keys())
+def test_the_variable_beside_counts_before_the_current_device(
+    call: Callable[[], tn.Variable],
+) -> None:
+    with tn.using_device("strict:device2"):
+        assert str(call().device) == AWAY
+
+
 CURRENT: dict[str, Callable[[], tn.Variable]] = {
     "asarray": lambda: tn.asarray(ONES),
     "Variable": lambda: tn.Variable(ONES),

@@ -24,6 +24,7 @@ from tinynode.devices import (
     Array,
     Device,
     array_of_scalar,
+    count_transfer,
     device_beside,
     device_of,
     find_device,
@@ -198,10 +199,9 @@ def asarray(
         if copy is False:
             raise ValueError(f"asarray: copy=False, but {describe(obj)} must be copied.")
         if is_host_data(obj):
-            array = from_host_data(obj.copy() if copy else obj, "asarray", target)
-        else:
-            host = _host_array(obj, dtype) if source is None else to_host(obj)
-            array = target.from_host(host.copy() if copy and source is not None else host)
+            count_transfer("asarray", target, obj.nbytes)
+        host = _host_array(obj, dtype) if source is None else to_host(obj)
+        array = target.from_host(host.copy() if copy and source is not None else host)
     else:
         array = target.xp.asarray(obj, copy=True) if copy else obj
     native = checked_array(array)

@@ -62,7 +62,13 @@ from tinynode.devices.hidden_axes import (
     is_over,
     running_inside,
 )
-from tinynode.devices.host_data import Transfer, from_host_data, is_host_data, transfers
+from tinynode.devices.host_data import (
+    Transfer,
+    count_transfer,
+    from_host_data,
+    is_host_data,
+    transfers,
+)
 from tinynode.devices.loader import backend_origin, import_vmap
 from tinynode.devices.protocol import (
     OPTIONAL_PARTS,
@@ -138,6 +144,7 @@ __all__ = [
     "base_of",
     "below",
     "check_cast",
+    "count_transfer",
     "count_use",
     "current_device",
     "device_beside",

@@ -21,13 +21,7 @@ import numpy
 from tinynode.core.array_arguments import RawArgument
 from tinynode.core.nested import MOST_LEAVES
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import (
-    Device,
-    device_beside,
-    find_device,
-    from_host_data,
-    is_host_data,
-)
+from tinynode.devices import Device, device_beside, find_device, from_host_data
 from tinynode.errors import TraceError, describe
 
 
@@ -148,17 +142,20 @@ def flatten(value: Any, where: str) -> tuple[list[Variable], Any]:
             "tuples and dicts of fewer levels."
         ) from None
     arrays = raw_indexes(treedef)
-    if arrays and len(arrays) < len(walk.variables):
-        _move_beside_variables(walk.variables, arrays)
+    if arrays:
+        _place_arrays(walk.variables, arrays)
     return walk.variables, treedef
 
 
-def _move_beside_variables(variables: list[Variable], arrays: list[int]) -> None:
-    """Put the wrapped arrays on the device of the first Variable, if the memory is the same."""
-    first = next(x for i, x in enumerate(variables) if i not in arrays)
+def _place_arrays(variables: list[Variable], arrays: list[int]) -> None:
+    """Put the wrapped arrays on the device of the first Variable, else on the current device."""
+    first = next((x for i, x in enumerate(variables) if i not in arrays), None)
+    beside = None if first is None else first.device
     for i in arrays:
-        array = from_host_data(variables[i].raw, "compile", first.device)
-        device = device_beside(array, first.device)
+        array = from_host_data(variables[i].raw, "compile", beside)
+        if beside is None and array is variables[i].raw:
+            continue
+        device = find_device(array) if beside is None else device_beside(array, beside)
         if device is not None and device is not variables[i].device:
             variables[i] = wrap_array(array, device, False)
 
@@ -182,8 +179,6 @@ def _treedef(value: Any, walk: _Walk) -> Any:
     if kind in _PARTS:
         parts = [getattr(value, name) for name in _PARTS[kind]]
         return Container(kind, (), tuple([_treedef(part, walk) for part in parts]))
-    if is_host_data(value):
-        value = from_host_data(value, "compile")
     device = None if kind in _NUMBERS else find_device(value)
     if device is None:
         return constant_of(value, walk.where)
