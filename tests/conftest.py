@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import numpy
 import pytest
 
 import tinynode as tn
@@ -24,6 +25,13 @@ os.environ["SCIPY_ARRAY_API"] = "1"
 # the same examples in every run, and no time limit for one of them: machines differ
 hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("tests")
+
+
+@pytest.fixture
+def without_numpy_warnings() -> Iterator[None]:
+    """For tests at infinities, poles and NaN: NumPy warns of none of them."""
+    with numpy.errstate(all="ignore"):
+        yield
 
 
 @pytest.fixture

@@ -18,15 +18,11 @@ from report_cases import ROWS, double
 import tinynode as tn
 from tinynode import nn
 
+pytestmark = pytest.mark.usefixtures("without_numpy_warnings")
+
 F = tn.functions
 DEVICES = ["numpy", "fast"]
 LIMITS = {"float16": 4e-3, "float32": 2e-6, "float64": 1e-12}
-
-
-@pytest.fixture(autouse=True)
-def _without_warnings() -> Iterator[None]:
-    with np.errstate(all="ignore"):
-        yield
 
 
 def answers(f: Callable[..., Any], arrays: Any, device: str, way: str) -> list[Any]:

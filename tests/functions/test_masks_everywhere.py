@@ -14,14 +14,10 @@ import pytest
 
 import tinynode as tn
 
+pytestmark = pytest.mark.usefixtures("without_numpy_warnings")
+
 F = tn.functions
 Function = Callable[[Any], Any]
-
-
-@pytest.fixture(autouse=True)
-def _without_warnings() -> Iterator[None]:
-    with np.errstate(all="ignore"):
-        yield
 
 
 NAMES = """abs acos acosh asin asinh atan atanh cos cosh digamma elu erf erfc erfinv exp expm1 gelu

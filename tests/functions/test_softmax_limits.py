@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import exp, inf, nan
 from typing import Any
 
@@ -11,14 +11,10 @@ import pytest
 
 import tinynode as tn
 
+pytestmark = pytest.mark.usefixtures("without_numpy_warnings")
+
 F = tn.functions
 Function = Callable[[Any], Any]
-
-
-@pytest.fixture(autouse=True)
-def _without_warnings() -> Iterator[None]:
-    with np.errstate(all="ignore"):
-        yield
 
 
 # a row, softmax and log_softmax of it; one +inf has a limit, and several have none
