@@ -12,9 +12,9 @@ at 0. Two rules keep the 0:
    know of masks. The backward of a mask calls ``mark_masked``, which marks all functions before.
    If a marked function retains a number that is not finite, a hook keeps its zeros. Where the
    gradient of the output is 0, a gradient that is not finite becomes 0. In functions of rows,
-   such as ``softmax``, the gradients of the whole row must be 0, and in functions of matrices
-   those of the whole matrix: see ``row_axes``. For a class that says ``finite_slope = True``, an
-   operand that is not finite counts as 0 there, before the backward.
+   such as ``softmax``, the gradients of the whole row must be 0. In functions of matrices, those
+   of the whole matrix must be 0. ``row_axes`` says which axes these are. For a class that says
+   ``finite_slope = True``, an operand that is not finite counts as 0 there, before the backward.
 
 Both rules ask for a gradient of 0 and for an infinity. The gradient alone would not do: that of
 (log x)^2 / 2 is 0 at x = 1, and the second derivative is 1.
