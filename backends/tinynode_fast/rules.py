@@ -55,9 +55,10 @@ def _leaky_relu(to: Draft, node: Any, reads: Names, writes: Names) -> None:
 
 def _gauss(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     is_single = to.forms[reads[0]][1] == numpy.float32
-    bell = gauss(is_single, number(node.c), "k")
-    text = f"{clipped('k', gaussian.GAUSS_ENDS)}; {bell}; b"
-    to.computed(formula(text), writes[0], x=reads[0])
+    if abs(node.c) <= 1.0:  # else the series of the formula ends too early
+        bell = gauss(is_single, number(node.c), "k")
+        text = f"{clipped('k', gaussian.GAUSS_ENDS)}; {bell}; b"
+        to.computed(formula(text), writes[0], x=reads[0])
 
 
 def _gelu(to: Draft, node: Any, reads: Names, writes: Names) -> None:

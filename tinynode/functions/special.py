@@ -124,44 +124,42 @@ class ErfInv(FunctionNode):
         (x,) = inputs
         xp = namespace_of(x)
         self.retain_inputs((0,))
-        self.retain_outputs((0,))
         return (xp.astype(_erfinv(xp, xp.astype(x, xp.float64)), x.dtype),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
-        (x,), (y,) = self.get_retained_inputs(), self.get_retained_outputs()
-        return (zero_safe_multiply(gy, ErfInvSlope().apply((x, y))[0]),)
+        (x,) = self.get_retained_inputs()
+        return (zero_safe_multiply(gy, ErfInvSlope().apply((x,))[0]),)
 
 
 class ErfInvSlope(FunctionNode):
-    """z = sqrt(pi) / 2 * e^(y^2) for y = erfinv(x): the derivative of ``ErfInv``.
+    """z = sqrt(pi) / 2 * e^(y^2) with y = erfinv(x): the derivative of ``ErfInv``.
 
-    x: (s), y: (s) -> z: (s).   dL/dx = dL/dz * 2 y z^2   dL/dy = 0
+    x: (s) -> z: (s).   dL/dx = dL/dz * 2 y z^2
     e^(y^2) would multiply the rounding error of y by 2 y^2. So z is taken from 1 - |x|, which is
     e^(-y^2) erfcx(|y|), and erfcx varies slowly.
     """
 
-    input_counts = (2,)
     is_elementwise = True
-    wide = True
 
     def forward(self, inputs: Arrays) -> Arrays:
-        x, y = inputs
+        (x,) = inputs
         xp = namespace_of(x)
-        self.retain_inputs((0, 1))
+        self.retain_inputs((0,))
         self.retain_outputs((0,))
+        y = _erfinv(xp, xp.astype(x, xp.float64))
         size = xp.clip(xp.abs(y) * math.sqrt(2.0), max=GAUSS_ENDS)
         tail = normal_tail(xp, size, _number(xp, size, math.sqrt(math.pi)))
-        rest = 1.0 - xp.abs(x)
+        rest = 1.0 - xp.astype(xp.abs(x), xp.float64)
         is_end = rest == 0
         tail /= xp.where(is_end, _number(xp, rest, 1.0), rest)
-        return (xp.where(is_end, _number(xp, tail, math.inf), tail),)
+        tail = xp.where(is_end, _number(xp, tail, math.inf), tail)
+        return (xp.astype(tail, x.dtype),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
-        _, y = self.get_retained_inputs()
-        (z,) = self.get_retained_outputs()
-        return zero_safe_multiply(gz, y * 2.0 * z * z), None
+        (x,), (z,) = self.get_retained_inputs(), self.get_retained_outputs()
+        return (zero_safe_multiply(gz, erfinv(x) * 2.0 * z * z),)
 
 
 def erfinv(x: Any) -> Variable:
