@@ -84,7 +84,8 @@ def in_place(function: str, x: Any, y: Any) -> Any:
 
 def floor_divide(x: Any, y: Any) -> Any:
     x, y = promoted(x, y)
-    quotient = np.floor_divide(x.numpy(force=True), y.numpy(force=True))
+    with np.errstate(all="ignore"):
+        quotient = np.floor_divide(x.numpy(force=True), y.numpy(force=True))
     return torch.as_tensor(quotient)
 
 
