@@ -11,7 +11,7 @@ import pytest
 
 import tinynode as tn
 from tinynode import nn
-from tinynode.devices import transfers
+from tinynode.devices import clear_transfers
 from tinynode.errors import DeviceMixError, OperandError
 
 F = tn.functions
@@ -22,9 +22,9 @@ LABELS = np.array([0, 2])
 
 @pytest.fixture(autouse=True)
 def no_transfers() -> Iterator[None]:
-    transfers.clear()
+    clear_transfers()
     yield
-    transfers.clear()
+    clear_transfers()
 
 
 def away(array: Any = ONES, **options: Any) -> tn.Variable:
@@ -188,9 +188,78 @@ def test_copies_are_counted_by_function_and_bytes() -> None:
         x = x * ONES
     F.take(x, LABELS, axis=1)
     lines = tn.show.transfers(reset=True).splitlines()
-    assert lines[2].split() == ["multiply", AWAY, "3", "72", "24"]
-    assert [line.split()[0] for line in lines[3:]] == ["asarray", "take"]
+    assert lines[2].split() == ["multiply", AWAY, "3", "3", "72", "24"]
+    assert [line.split()[0] for line in lines[3:5]] == ["asarray", "take"]
+    assert lines[5].startswith("again: ")
+    assert "before the loop: x = tinynode.asarray(x)" in lines[5]
     assert tn.show.transfers() == "no array of NumPy was copied to another device"
+
+
+def test_only_the_same_memory_counts_as_copied_again() -> None:
+    data = np.arange(12, dtype=np.float32).reshape(4, 3)
+    x = away(np.ones((2, 3), np.float32))
+    tn.show.transfers(reset=True)
+    for start in (0, 2):
+        x * data[start : start + 2]
+        x * data.copy()[:2]
+    (function, _, copies, again, *_), *rest = rows_of_transfers()
+    assert (function, copies, again, rest) == ("multiply", "4", "0", [])
+    x * data[:2]
+    assert rows_of_transfers()[0][2:4] == ["5", "1"]
+
+
+def rows_of_transfers() -> list[list[str]]:
+    lines = tn.show.transfers().splitlines()[2:]
+    return [line.split() for line in lines if not line.startswith("again:")]
+
+
+class Copies(tn.FunctionHook):
+    """Keeps the copies that it hears of."""
+
+    name = "Copies"
+
+    def __init__(self) -> None:
+        self.found: list[Any] = []
+
+    def copied_from_host(self, host_copy: Any) -> None:
+        self.found.append(host_copy)
+
+
+def test_hooks_hear_of_each_copy() -> None:
+    x, host = away(), ONES.copy()
+    with Copies() as hook:
+        F.maximum(x, host)
+        F.maximum(x, host)
+        F.maximum(x, x)
+    told = [(one.function, one.device, one.nbytes, one.is_again) for one in hook.found]
+    assert told == [("maximum", AWAY, 24, False), ("maximum", AWAY, 24, True)]
+    assert all(one.seconds > 0 for one in hook.found)
+
+
+def test_a_timer_has_a_column_and_a_row_for_copies(capsys: pytest.CaptureFixture[str]) -> None:
+    x = away()
+    with tn.hooks.TimerHook() as timer:
+        F.sum(x * ONES)
+        F.sum(x * ONES)
+    timer.print_report()
+    head, _, *rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert head[-1] == "copied"
+    assert [row[-1] for row in rows if row[:3] == ["copy", "for", "multiply"]] == ["48"]
+    assert rows[-1][-1] == "48"
+    assert timer.total_time() >= sum(one.seconds for one in timer.copies) > 0
+    with tn.hooks.TimerHook() as timer:
+        F.sum(x * x)
+    timer.print_report()
+    assert "copied" not in capsys.readouterr().out
+
+
+def test_a_film_says_which_step_copied() -> None:
+    x = away()
+    with tn.show.record() as film:
+        F.sum(x * ONES)
+        F.sum(x * x)
+    copied = [line.strip() for line in film.to_text().splitlines() if "copied from" in line]
+    assert copied == [f"copied from the host: multiply: 24 bytes to {AWAY}"]
 
 
 def test_devices_that_differ_are_named_before_their_dtypes() -> None:

@@ -362,7 +362,7 @@ def test_it_is_json_of_one_version() -> None:
         assert set(step) == {
             "kind", "function", "class", "title", "inputs", "outputs", "grad_outputs",
             "grad_inputs", "retained", "freed", "queue", "queued", "table", "ran", "at",
-            "seconds", "depth", "cleared", "updates", "watched",
+            "seconds", "depth", "cleared", "updates", "copied", "watched",
         }  # fmt: skip
     for node in picture["nodes"]:
         assert set(node) == {

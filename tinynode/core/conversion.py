@@ -24,7 +24,7 @@ from tinynode.devices import (
     Array,
     Device,
     array_of_scalar,
-    count_transfer,
+    copy_from_host,
     device_beside,
     device_of,
     find_device,
@@ -199,9 +199,10 @@ def asarray(
         if copy is False:
             raise ValueError(f"asarray: copy=False, but {describe(obj)} must be copied.")
         if is_host_data(obj):
-            count_transfer("asarray", target, obj.nbytes)
-        host = _host_array(obj, dtype) if source is None else to_host(obj)
-        array = target.from_host(host.copy() if copy and source is not None else host)
+            array = copy_from_host(obj.copy() if copy else obj, "asarray", target)
+        else:
+            host = _host_array(obj, dtype) if source is None else to_host(obj)
+            array = target.from_host(host.copy() if copy and source is not None else host)
     else:
         array = target.xp.asarray(obj, copy=True) if copy else obj
     native = checked_array(array)

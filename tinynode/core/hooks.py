@@ -15,7 +15,7 @@ order:
                         backward_preprocess to after_backward
     outside functions   value_read, detached, array_assigned, gradient_cleared, numbers_drawn,
                         module_called, training_read, setting_assigned, update_requested,
-                        updated, diagnosed
+                        updated, diagnosed, copied_from_host
 
 ``forward`` and ``backward`` in the table are the methods of the function.
 
@@ -30,7 +30,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tinynode.configuration import Block, config
-from tinynode.devices import Array, Arrays
+from tinynode.devices import Array, Arrays, HostCopy, copy_listeners
 from tinynode.errors import HookError, describe
 
 
@@ -211,6 +211,9 @@ class FunctionHook:
     def diagnosed(self, diagnosis: Any) -> None:
         """``tinynode.diagnose`` is done; ``diagnosis.marks()`` has words for some nodes."""
 
+    def copied_from_host(self, host_copy: HostCopy) -> None:
+        """An array of NumPy was copied to a device, for a function that is about to run."""
+
 
 debug_hooks: list[FunctionHook] = []
 """The hook of debug mode, added by ``tinynode.hooks.debug``."""
@@ -279,6 +282,15 @@ def tell_detached(source: Any, copy: Any) -> None:
     """Tell hooks that a Variable was made on the array of another, outside the graph."""
     for hook in thread_hooks():
         hook.detached(source, copy)
+
+
+def tell_copied_from_host(host_copy: HostCopy) -> None:
+    """Tell hooks that an array of NumPy was copied to a device."""
+    for hook in thread_hooks():
+        hook.copied_from_host(host_copy)
+
+
+copy_listeners.append(tell_copied_from_host)
 
 
 def is_recording_net() -> bool:

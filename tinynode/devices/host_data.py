@@ -10,7 +10,10 @@ A copy takes time, so copies are counted: ``tinynode.show.transfers()`` prints t
 
 from __future__ import annotations
 
-from typing import Any
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -20,18 +23,47 @@ from tinynode.devices.hidden_axes import below
 from tinynode.devices.registry import current_device
 
 
-class Transfer:
-    """The number of copies by a function to a device, and the total of bytes."""
+class HostCopy(NamedTuple):
+    """One copy from the host.
 
-    __slots__ = ("copies", "nbytes")
+    Attributes:
+        function: the name of the function that was given the array.
+        device: the name of the device.
+        nbytes: the size of the array.
+        seconds: the time that the host spent.
+        is_again: True if the same memory, of an array that still exists, was copied before.
+    """
+
+    function: str
+    device: str
+    nbytes: int
+    seconds: float
+    is_again: bool
+
+
+class Transfer:
+    """The copies by a function to a device.
+
+    Attributes:
+        copies: the number of copies.
+        again: the number of copies of memory that was copied before.
+        nbytes: the total of bytes.
+    """
+
+    __slots__ = ("again", "copies", "nbytes")
 
     def __init__(self) -> None:
         self.copies = 0
+        self.again = 0
         self.nbytes = 0
 
 
 transfers: dict[tuple[str, str], Transfer] = {}
 """The copies from the host so far, by function and device."""
+_known: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
+"""The memory that was copied, with its owner; an entry ends with the owner."""
+copy_listeners: list[Callable[[HostCopy], None]] = []
+"""Called after each copy; the core adds the function that tells hooks."""
 
 
 def from_host_data(value: Any, function: str, device: Device | None = None) -> Any:
@@ -50,8 +82,7 @@ def from_host_data(value: Any, function: str, device: Device | None = None) -> A
     value = array_of_scalar(value, target)
     if not is_host_data(value) or target.owns(value):
         return value
-    count_transfer(function, target, value.nbytes)
-    return target.from_host(value)
+    return copy_from_host(value, function, target)
 
 
 def is_host_data(value: object) -> bool:
@@ -60,11 +91,41 @@ def is_host_data(value: object) -> bool:
     return is_numpys and value.dtype.kind in "biufc"  # type: ignore[attr-defined]
 
 
-def count_transfer(function: str, device: Device, nbytes: int) -> None:
-    """Count one copy from the host."""
-    key = (function, device.name)
+def copy_from_host(array: Any, function: str, device: Device) -> Any:
+    """Copy an array of NumPy to a device, and count the copy."""
+    start = time.perf_counter()
+    copied = device.from_host(array)
+    seconds = time.perf_counter() - start
+    host_copy = HostCopy(function, device.name, array.nbytes, seconds, _is_known(array, device))
+    _count(host_copy)
+    for listener in copy_listeners:
+        listener(host_copy)
+    return copied
+
+
+def clear_transfers() -> None:
+    """Count from zero, and forget the memory that was copied."""
+    transfers.clear()
+    _known.clear()
+
+
+def _count(host_copy: HostCopy) -> None:
+    key = (host_copy.function, host_copy.device)
     transfer = transfers.get(key)
     if transfer is None:
         transfer = transfers.setdefault(key, Transfer())
     transfer.copies += 1
-    transfer.nbytes += nbytes
+    transfer.again += host_copy.is_again
+    transfer.nbytes += host_copy.nbytes
+
+
+def _is_known(array: Any, device: Device) -> bool:
+    """True if the memory of the array was copied to the device before; then it is known."""
+    owner = array
+    while isinstance(owner.base, numpy.ndarray):
+        owner = owner.base
+    address = array.__array_interface__["data"][0]
+    key = (id(owner), address, array.shape, array.strides, array.dtype.str, device.name)
+    is_known = key in _known
+    _known[key] = owner
+    return is_known

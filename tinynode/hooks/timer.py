@@ -15,7 +15,7 @@ import time
 from typing import Any, TextIO, TypedDict
 
 from tinynode.core.function_node import FunctionNode
-from tinynode.devices import backend_of, current_device
+from tinynode.devices import HostCopy, backend_of, current_device
 from tinynode.errors import dtype_name
 from tinynode.hooks.calls import CallHook, OptionalArrays
 from tinynode.hooks.table import check_unit, fitting_unit, format_table
@@ -84,6 +84,8 @@ class TimerHook(CallHook):
         super().__init__()
         self.finished: list[TimedCall] = []
         """Every complete call, in order of completion."""
+        self.copies: list[HostCopy] = []
+        """Every copy of an array of NumPy to a device, in order."""
 
     def begin(self, function: FunctionNode, direction: str, arrays: OptionalArrays) -> TimedCall:
         return TimedCall(function, direction, arrays)
@@ -102,6 +104,12 @@ class TimerHook(CallHook):
             outer.inner_seconds += record.seconds
         self.finished.append(record)
 
+    def copied_from_host(self, host_copy: HostCopy) -> None:
+        outer = self._outer()
+        if outer is not None:
+            outer.inner_seconds += host_copy.seconds
+        self.copies.append(host_copy)
+
     def lose(self, record: Any, outer: Any) -> None:
         if outer is not None:
             outer.inner_seconds += record.inner_seconds
@@ -114,8 +122,12 @@ class TimerHook(CallHook):
         return [(call.name, call.seconds) for call in self.finished]
 
     def total_time(self) -> float:
-        """The seconds spent in functions; a call inside another call does not count again."""
-        return sum(call.own_seconds for call in self.finished)
+        """The seconds spent in functions, and in copies of NumPy arrays to a device.
+
+        A call inside another call does not count again.
+        """
+        copying = sum(host_copy.seconds for host_copy in self.copies)
+        return sum(call.own_seconds for call in self.finished) + copying
 
     def summary(self) -> dict[str, FunctionTime]:
         """Times and calls by function name."""
@@ -134,6 +146,9 @@ class TimerHook(CallHook):
 
     def print_report(self, unit: str = "auto", file: TextIO | None = None) -> None:
         """Print a table of the summary, longest own time first.
+
+        If NumPy arrays were copied to a device with memory of its own, the table has a column
+        "copied", in bytes, and a row for the copies of each function.
 
         Args:
             unit: ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``; ``"auto"`` picks the unit that fits the
@@ -156,6 +171,9 @@ class TimerHook(CallHook):
         number = str(len(self.finished))
         rows.append(["total", _in_unit(total, unit), "", number, "", "", ""])
         head = ["function", "time", "own time", "calls", "forward", "backward", "dtype"]
+        if self.copies:
+            rows = _with_copies(rows, self.copies, unit)
+            head.append("copied")
         print(format_table(head, rows, left=(0, 6)), file=file or sys.stdout)
 
 
@@ -203,3 +221,19 @@ def _report_row(name: str, row: FunctionTime, unit: str) -> list[str]:
         _in_unit(row["backward_time"], unit),
         ", ".join(row["dtypes"]),
     ]
+
+
+def _with_copies(rows: list[list[str]], copies: list[HostCopy], unit: str) -> list[list[str]]:
+    """The rows with a column "copied", and a row before the total for the copies by function."""
+    by_function: dict[str, list[HostCopy]] = {}
+    for host_copy in copies:
+        by_function.setdefault(host_copy.function, []).append(host_copy)
+    copied = []
+    for function, found in by_function.items():
+        seconds = _in_unit(sum(host_copy.seconds for host_copy in found), unit)
+        nbytes = sum(host_copy.nbytes for host_copy in found)
+        times = [seconds, seconds, str(len(found)), seconds, ""]
+        copied.append([f"copy for {function}", *times, "", f"{nbytes:,}"])
+    total = f"{sum(host_copy.nbytes for host_copy in copies):,}"
+    *functions, last = rows
+    return [*([*row, ""] for row in functions), *copied, [*last, total]]

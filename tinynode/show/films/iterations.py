@@ -198,6 +198,7 @@ def _shape_of(step: Step, number: dict[str, int]) -> Signature:
             step.get("error"),
             step.get("not_finite"),
             tuple(step["ran"]),
+            tuple(step["copied"]),
         ),
         tuple(number[name] for name in _names_in(step)),
         tuple(number[name] for name in step["retained"] if name in number),

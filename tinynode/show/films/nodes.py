@@ -24,7 +24,7 @@ GONE = "(gone)"
 
 _LISTS = (
     *("inputs", "outputs", "grad_outputs", "grad_inputs", "retained", "freed", "queue", "ran"),
-    *("cleared", "updates"),
+    *("cleared", "updates", "copied"),
 )
 
 

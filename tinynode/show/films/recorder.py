@@ -25,7 +25,7 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import FunctionHook, retained_arrays, retained_indexes
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import Arrays
+from tinynode.devices import Arrays, HostCopy
 from tinynode.errors import NonFiniteError, describe, short_name
 from tinynode.hooks.origins import OriginFinder
 from tinynode.learn import filmed_engine
@@ -144,6 +144,7 @@ class FilmRecorder(FunctionHook):
         self._begun: list[tuple[weakref.ref[FunctionNode], float]] = []
         self._sweeps: list[_SweepState] = []
         self._cleared: dict[str, None] = {}
+        self._copied: list[str] = []
         self._before_update: list[tuple[int | None, int | None, dict[str, int | None]]] = []
 
     def forget(self) -> None:
@@ -386,6 +387,14 @@ class FilmRecorder(FunctionHook):
         self._before_update = []
         self._add(step)
 
+    # --- copies from the host --------------------------------------------------------------------
+
+    def copied_from_host(self, host_copy: HostCopy) -> None:
+        """An array of NumPy was copied to a device: the next step says so."""
+        if len(self._copied) < SHOWN:
+            words = f"{host_copy.nbytes:,} bytes to {host_copy.device}"
+            self._copied.append(f"{host_copy.function}: {words}")
+
     # --- watched pictures ------------------------------------------------------------------------
 
     def diagnosed(self, diagnosis: Any) -> None:
@@ -432,6 +441,7 @@ class FilmRecorder(FunctionHook):
         user_function = None if function is None else function.user_function
         step = self.film.new_step(kind, places, shown, user_function, len(self._sweeps))
         step["cleared"], self._cleared = list(self._cleared), {}
+        step["copied"], self._copied = self._copied, []
         return step
 
     def _add(self, step: Step) -> None:

@@ -167,6 +167,8 @@ def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list
     ):
         if found:
             lines.append(f"{heading}: {_names(found, labels)}")
+    if step["copied"]:
+        lines.append(f"copied from the host: {'; '.join(step['copied'])}")
     if step["ran"]:
         lines.append(f"ran inside: {', '.join(step['ran'])}")
     if step["kind"] in ("sweep", "backward"):

@@ -54,6 +54,7 @@ function stepContent(step) {
     nodeList("retained", "Retained for backward:", step.retained),
     nodeList("freed", "Array freed:", freedArrays(step)),
     nodeList("used up", "Gradient used up:", usedGradients(step)),
+    step.copied.length ? line("Copied from the host:", step.copied.join("; ")) : null,
     step.ran.length ? line("Ran inside:", step.ran.join(", ")) : null,
   ];
 }
