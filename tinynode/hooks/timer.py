@@ -147,8 +147,8 @@ class TimerHook(CallHook):
     def print_report(self, unit: str = "auto", file: TextIO | None = None) -> None:
         """Print a table of the summary, longest own time first.
 
-        If NumPy arrays were copied to a device with memory of its own, the table has a column
-        "copied", in bytes, and a row for the copies of each function.
+        If NumPy arrays were copied to a device, the table has a column "copied", in bytes. Then
+        each function that copied has a row for the copies.
 
         Args:
             unit: ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``; ``"auto"`` picks the unit that fits the
