@@ -149,7 +149,7 @@ def forced_compiled_fast(program: Program) -> Found:
 
 ROUNDED = {"layer_norm", "batch_norm"}
 """PyTorch's derivatives are rounded differences of large numbers, where the exact ones are 0."""
-OUT_OF_RANGE = {"atan2", "rms_norm", "std", "prod"}
+OUT_OF_RANGE = {"acosh", "asinh", "atan2", "rms_norm", "std", "prod"}
 """PyTorch's formulas leave the range: squares of operands, a product divided by a factor."""
 HOMOGENEOUS = {"atan2", "hypot"}
 """Derivatives near 0 are huge, and cancel where both operands are of one origin."""
