@@ -1,4 +1,4 @@
-"""What all tests share: no compiler by default, and random tests are repeatable."""
+"""What all tests share: one thread, no compiler by default, and random tests are repeatable."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+# before NumPy and PyTorch are imported: each process of a run has one core, and threads that wait
+# for each other made a training five times slower
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
 
 import hypothesis
 import numpy

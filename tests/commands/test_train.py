@@ -18,10 +18,11 @@ from typing import Any
 import numpy
 import pytest
 from child_process import running
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import tinynode as tn
 from tinynode import nn, random
-from tinynode.commands import digits, main, train
+from tinynode.commands import blas, digits, main, train
 from tinynode.commands.job import Job, MeanParameters
 from tinynode.nn import display
 from tinynode.nn.interrupt import Interrupt
@@ -609,3 +610,45 @@ def test_plain_lines_otherwise(
     monkeypatch.setattr(display.sys.stdout, "isatty", lambda: terminal)
     monkeypatch.setattr(display.importlib.util, "find_spec", lambda name: rich or None)
     assert type(display.make_display(1)) is display.PlainDisplay
+
+
+def blas_threads() -> set[int]:
+    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+
+def test_a_job_gives_blas_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in blas.VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    with threadpool_limits(limits=2, user_api="blas"):
+        with blas.one_thread():
+            assert blas_threads() == {1}
+            assert re.fullmatch(r"1 in \w+ \S+", blas.status())
+        assert blas_threads() == {2}
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+        with blas.one_thread():
+            assert blas_threads() == {2}
+
+
+def test_without_threadpoolctl_blas_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in blas.VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(blas, "find_spec", lambda name: None)
+    with threadpool_limits(limits=2, user_api="blas"), blas.one_thread():
+        assert blas_threads() == {2}
+    assert blas.INSTALL in blas.status()
+
+
+def test_training_runs_with_one_thread_of_blas(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    run_job = train._train
+
+    def watched(*arguments: Any) -> None:
+        seen.append(blas_threads())
+        run_job(*arguments)
+
+    for variable in blas.VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(train, "_train", watched)
+    with threadpool_limits(limits=2, user_api="blas"):
+        assert train_digits("--epochs", "0") == 0
+    assert seen == [{1}]

@@ -330,7 +330,7 @@ REFUSED: list[tuple[str, str]] = [
     ("tn.config.divice", "divice"),
     # methods of Variables
     ("x.numpy()", "x.detach().numpy()"),
-    ("np.asarray(x)", "Use x.array, x.detach()"),
+    ("np.asarray(x)", "Use tn.to_host(x), x.detach()"),
     ("x.size()", "x.shape"),
     ("x.dim()", "x.ndim"),
     ("x.numel()", "x.size"),

@@ -9,6 +9,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
+from tinynode.commands import blas
 from tinynode.devices import (
     OPTIONAL_PARTS,
     Backend,
@@ -35,6 +36,7 @@ def run(options: argparse.Namespace) -> int:
     """Print a few lines for each backend, and the current device."""
     for name in backend_names():
         print("\n".join(describe_backend(name)), end="\n\n")
+    print(f"threads of NumPy's products: {blas.status()}")
     try:
         print(f"new Variables stand on: {current_device()}")
     except (DeviceError, TypeError) as error:

@@ -25,12 +25,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from tinynode.commands import blas
 from tinynode.commands.command_line import CommandError
 from tinynode.distributed import is_launched
 from tinynode.nn.display import TERMINAL_VARIABLE, is_capable_terminal
 
 INSTALL = "pip install 'tinynode[mpi]'"
-THREADS_VARIABLES = "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 
 def start_ranks(number: int, arguments: Sequence[str], logs: Path) -> int:
@@ -49,7 +49,7 @@ def start_ranks(number: int, arguments: Sequence[str], logs: Path) -> int:
     command = [_launcher(), "-n", str(number), sys.executable, "-m", "mpi4py", "-m", "tinynode"]
     environment = dict(os.environ)
     share = max(1, (os.cpu_count() or 1) // number)
-    for variable in THREADS_VARIABLES:  # else each rank would use all processors
+    for variable in blas.VARIABLES:  # else each rank would use all processors
         environment.setdefault(variable, str(share))
     if is_capable_terminal():
         environment[TERMINAL_VARIABLE] = str(shutil.get_terminal_size().columns)

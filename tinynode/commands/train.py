@@ -18,6 +18,7 @@ from typing import Any
 from tinynode import distributed, nn, random
 from tinynode.atomic_file import check_writable
 from tinynode.commands import digits, digits_cnn, gradient_penalty, pinn, tiny_gpt
+from tinynode.commands.blas import one_thread
 from tinynode.commands.command_line import (
     CommandError,
     Parser,
@@ -120,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_job(options: argparse.Namespace, comm: distributed.Communicator) -> int:
-    with Interrupt() as interrupt, using_device(_device(options.device)):
+    with Interrupt() as interrupt, one_thread(), using_device(_device(options.device)):
         comm.on_main(_check_save, options.save)
         trainer = _make_trainer(options)
         if comm.is_main:

@@ -185,7 +185,7 @@ class ArrayMethods(Operators):
         if self.requires_grad:
             raise TypeError(
                 "x.numpy(): x requires a gradient, and the graph would end here. Write "
-                "x.detach().numpy(), or tn.to_host(x.array)."
+                "x.detach().numpy(), or tn.to_host(x)."
             )
         tell_value_read("x.numpy()")
         return to_host(self.filled_array())
@@ -195,7 +195,7 @@ class ArrayMethods(Operators):
         if self.requires_grad:
             raise TypeError(
                 "a Variable that requires a gradient does not turn into a NumPy array silently: "
-                "the graph would end there. Use x.array, x.detach(), or tinynode.functions."
+                "the graph would end there. Use tn.to_host(x), x.detach(), or tinynode.functions."
             )
         return numpy.array(to_host(self.filled_array()), dtype=dtype, copy=copy)
 
