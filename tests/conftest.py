@@ -17,6 +17,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import hypothesis
 import numpy
 import pytest
+import row_counts
 
 import tinynode as tn
 
@@ -85,3 +86,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         if counts:
             terminalreporter.section(title)
             terminalreporter.write_line(", ".join(f"{who}: {n}" for who, n in counts.items()))
+    if not terminalreporter.config.getoption("keyword"):  # else a part of the tests ran
+        all_reports = [one for reports in terminalreporter.stats.values() for one in reports]
+        row_counts.write(all_reports)

@@ -29,6 +29,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator, contextmanager
+from pathlib import Path
 from typing import Any, TextIO
 
 from tinynode.config_sources import SettingSource, checked_value, read_sources, working_folder
@@ -384,3 +385,24 @@ def set_debug(debug: bool) -> None:
 
 
 _load()
+
+
+def cache_path() -> Path:
+    """The folder of the user for what can be made again, such as compiled libraries.
+
+    It is ``TINYNODE_CACHE``, or ``tinynode`` in ``XDG_CACHE_HOME`` or ``~/.cache``. A relative
+    path would be another folder after each ``chdir``, so it does not count.
+
+    Raises:
+        RuntimeError: there is no home folder, or it is a relative path.
+    """
+    given = os.environ.get("TINYNODE_CACHE", "")
+    if Path(given).is_absolute():
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if Path(base).is_absolute():
+        return Path(base) / "tinynode"
+    home = Path.home()
+    if not home.is_absolute():
+        raise RuntimeError(f"the home is a relative path, {str(home)!r}")
+    return home / ".cache" / "tinynode"

@@ -132,6 +132,8 @@ CORNERS = [
     (fn.tanh, INF, (1.0, 0.0, 0.0)),
     (fn.softplus, -INF, (0.0, 0.0, 0.0)),
     (fn.softplus, INF, (INF, 1.0, 0.0)),
+    (fn.hard_silu, -INF, (-0.0, 0.0, 0.0)),
+    (fn.hard_silu, INF, (INF, 1.0, 0.0)),
     (fn.erf, INF, (1.0, 0.0, 0.0)),
     (fn.erfc, INF, (0.0, -0.0, 0.0)),
     (fn.expm1, -INF, (-1.0, 0.0, 0.0)),

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import op_drivers
 import pytest
+import row_counts
 from op_cases import CASES, Case
 
 import tinynode as tn
@@ -89,11 +90,12 @@ def operations() -> Any:
 
 
 @operations()
-def test_operation(operation: str, name: str) -> None:
+def test_operation(operation: str, name: str, record_property: Any) -> None:
     load(name)
     for case in rows_of(name)[operation]:
         op_drivers.run_checks(case, name)
         op_drivers.check_arrays_untouched(case, name)
+    row_counts.tell(record_property, name, len(rows_of(name)[operation]))
 
 
 FAILURES = (AssertionError, RuntimeError, RuntimeWarning, TypeError, ValueError)

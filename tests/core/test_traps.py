@@ -446,7 +446,7 @@ def test_a_deep_graph_needs_no_recursion():
 def test_a_variable_does_not_turn_into_a_numpy_array_silently():
     error, text = error_of(lambda: np.asarray(variable([1.0])))
     assert isinstance(error, TypeError)
-    contains(text, "x.array", "x.detach()")
+    contains(text, "tn.to_host(x)", "x.detach()")
 
 
 def test_numpy_functions_of_variables_are_those_of_tinynode():

@@ -14,6 +14,7 @@ import array_api_strict
 import numpy as np
 import op_drivers
 import pytest
+import row_counts
 from fast_kernels import set_all_limits
 from op_cases import CASES, LAYOUTS, Case, Input
 
@@ -82,11 +83,12 @@ def rows_on(operation, device):
 
 
 @pytest.mark.parametrize("operation", ROWS)
-def test_operation(operation):
+def test_operation(operation, record_property):
     """Each row: derivatives are proven on the reference, other ways are compared with it."""
     for way in WAYS[:-1]:
         with_kernels = check_operation(operation, way)
     check_operation(operation, WAYS[-1], with_kernels)
+    row_counts.tell(record_property, "numpy", len(rows_on(operation, "numpy")))
 
 
 def check_operation(operation, way, only=None):
@@ -116,11 +118,12 @@ def first_dtype(case):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("operation", ROWS)
-def test_all_rows_on_the_strict_backend(operation):
+def test_all_rows_on_the_strict_backend(operation, record_property):
     """The default tests take the first rows and one dtype: the reference has proven all dtypes."""
     with on_its_device(STRICT) as device:
         for case in rows_on(operation, device):
             op_drivers.run_checks(case, device)
+    row_counts.tell(record_property, "strict", len(rows_on(operation, device)))
 
 
 @pytest.mark.gpu
@@ -144,11 +147,13 @@ def test_steps_of_all_rows_are_pure(operation):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("operation", ROWS)
-def test_rows_without_kernels_on_fast(operation):
+def test_rows_without_kernels_on_fast(operation, record_property):
     """The default tests leave an operation after a few rows without a kernel."""
     with on_its_device("fast, limits 0") as device:
-        for case in rows_on(operation, device)[FIRST:]:
+        rows = rows_on(operation, device)[FIRST:]
+        for case in rows:
             op_drivers.run_checks(case, device)
+    row_counts.tell(record_property, "fast", len(rows))
 
 
 def test_a_failing_row_is_named():

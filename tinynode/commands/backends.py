@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from tinynode.commands import blas
+from tinynode.commands import blas, passed_rows
 from tinynode.devices import (
     OPTIONAL_PARTS,
     Backend,
@@ -63,6 +63,7 @@ def describe_backend(name: str) -> Iterator[str]:
     yield f"  optional parts: {', '.join(parts) or 'none'}"
     if supports(backend, NetCompiler):
         yield from [f"  compiler:       {line}" for line in backend.compiler_status()]
+    yield f"  rows of table:  {passed_rows.status(name)}"
     yield f"  from:           {backend_origin(name)}"
 
 

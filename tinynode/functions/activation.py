@@ -698,7 +698,9 @@ def _hard_sigmoid(x: Array) -> Array:
 
 
 def _hard_silu(x: Array) -> Array:
-    return x * _hard_sigmoid(x)
+    y = namespace_of(x).clip(x, min=-3.0)  # finite, so 0 times y is 0
+    y *= _hard_sigmoid(x)
+    return y
 
 
 def _hard_silu_gradient(x: Array, gy: Array) -> Array:

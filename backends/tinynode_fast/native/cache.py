@@ -23,6 +23,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
+from tinynode.configuration import cache_path
+
 CACHE_BYTES = 64 << 20
 """The size of the cache on disk; the libraries that were not used for longest go first."""
 MARK = b"tinynode library"
@@ -36,27 +38,6 @@ _CURE = "Set TINYNODE_CACHE to a folder of your own, by its full path"
 
 class NotBuiltError(Exception):
     """No library: the message is the reason, in one line."""
-
-
-def cache_path() -> Path:
-    """The folder of the libraries.
-
-    It is ``TINYNODE_CACHE``, or ``tinynode`` in ``XDG_CACHE_HOME`` or ``~/.cache``. A relative
-    path would be another folder after each ``chdir``, so it does not count.
-
-    Raises:
-        RuntimeError: there is no home folder, or it is a relative path.
-    """
-    given = os.environ.get("TINYNODE_CACHE", "")
-    if Path(given).is_absolute():
-        return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    if Path(base).is_absolute():
-        return Path(base) / "tinynode"
-    home = Path.home()
-    if not home.is_absolute():
-        raise RuntimeError(f"the home is a relative path, {str(home)!r}")
-    return home / ".cache" / "tinynode"
 
 
 def seal_of(key: str, library: bytes) -> bytes:

@@ -1,0 +1,72 @@
+"""How many rows of the operation table passed on a device, when the tests ran last.
+
+The tests write the record to ``passed-rows.json`` in the cache folder. A reader of the list of
+backends sees what was tried on this machine.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tinynode.atomic_file import replace_file
+from tinynode.configuration import cache_path
+
+KEYS = {"passed": int, "rows": int, "version": str, "day": str}
+"""The parts of a record, with their types."""
+LONGEST = 40
+LARGEST_FILE = 100_000
+
+
+def record_path() -> Path:
+    """The file with the records of all devices.
+
+    Raises:
+        RuntimeError: there is no home folder.
+    """
+    return cache_path() / "passed-rows.json"
+
+
+def records() -> dict[str, dict[str, Any]]:
+    """The record of each device; empty if there is no file, or another program's."""
+    try:
+        path = record_path()
+        if path.stat().st_size > LARGEST_FILE:
+            return {}
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, RuntimeError, ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {device: one for device, one in found.items() if _is_record(one)}
+
+
+def _is_record(one: Any) -> bool:
+    if not isinstance(one, dict) or one.keys() != KEYS.keys():
+        return False
+    for key, kind in KEYS.items():
+        is_of_kind = type(one[key]) is kind
+        if not is_of_kind or not str(one[key]).isprintable() or len(str(one[key])) > LONGEST:
+            return False
+    return True
+
+
+def write_records(new: dict[str, dict[str, Any]]) -> None:
+    """Write the records of devices; the records of other devices stay.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    path = record_path()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    content = json.dumps(records() | new, indent=1, sort_keys=True)
+    replace_file(path, f"{content}\n".encode())
+
+
+def status(device: str) -> str:
+    """What a list of backends says of a device."""
+    one = records().get(device)
+    if one is None:
+        return "none recorded here"
+    return f"{one['passed']:,} of {one['rows']:,} passed on {one['day']}, version {one['version']}"
