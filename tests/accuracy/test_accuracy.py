@@ -7,7 +7,6 @@ and second order to 8. Exceptions are data: ``allowances.py``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -53,18 +52,13 @@ def check(row: Row, dtype: str, count: int, found: list[Any], device: str) -> No
         )
 
 
-SLOW = {f"special.{name}" for name in ("dawsn", "ellipe", "k0", "k0e", "k1", "k1e", "y0", "y1")}
-"""The true results of these functions take mpmath seconds."""
+def parameters(mark: Any) -> list[Any]:
+    """All rows; those of special functions have a mark, since mpmath takes long there."""
+    usual = [pytest.param(row, id=row.name) for row in ROWS]
+    return usual + [pytest.param(row, id=row.name, marks=mark) for row in SPECIAL_ROWS]
 
 
-def by_time(rows: Iterable[Row], mark: Any) -> list[Any]:
-    """The rows as parameters; the rows that take mpmath seconds have a mark."""
-    return [
-        pytest.param(row, id=row.name, marks=[mark] if row.name in SLOW else []) for row in rows
-    ]
-
-
-@pytest.mark.parametrize("row", by_time([*ROWS, *SPECIAL_ROWS], pytest.mark.slow))
+@pytest.mark.parametrize("row", parameters(pytest.mark.slow))
 def test_errors_on_the_sparse_grid(row: Row) -> None:
     for dtype in DTYPES:
         found = results(row, grid(row, dtype, SPARSE), constant(row, dtype))
@@ -72,7 +66,7 @@ def test_errors_on_the_sparse_grid(row: Row) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", by_time([*ROWS, *SPECIAL_ROWS], pytest.mark.long))
+@pytest.mark.parametrize("row", parameters(pytest.mark.long))
 def test_errors_on_the_dense_grid(row: Row) -> None:
     for dtype in DTYPES:
         found = results(row, grid(row, dtype, DENSE), constant(row, dtype))
