@@ -310,6 +310,15 @@ def test_an_infinity_of_forward_is_the_origin_of_a_gradient():
     assert text.endswith("So the gradient of w, shape (2,), has -inf at element [1].")
 
 
+@pytest.mark.slow
+def test_shapes_of_pytorch_are_tuples_too():
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    x = tn.asarray([0.0, 1.0], device="torch", requires_grad=True, name="x")
+    with tn.using_config("debug", True), pytest.raises(NonFiniteError) as caught:
+        F.sum(F.sqrt(x)).backward()
+    assert "So the gradient of x, shape (2,), has inf at element [0]." in str(caught.value)
+
+
 def test_the_origin_is_followed_through_further_functions():
     x = leaf([0.0, 1.0])
     y = F.sqrt(x * 2.0)

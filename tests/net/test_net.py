@@ -93,6 +93,14 @@ def test_large_constants_are_short_in_print() -> None:
     )
 
 
+@pytest.mark.slow
+def test_a_number_of_pytorch_is_shown_as_a_number() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    attrs = {"value": torch.tensor(2.0), "output_device": tn.get_device("torch")}
+    constant = Operator.with_constants("constant", [], ["c"], attrs)
+    assert str(constant) == "c = constant(output_device=torch, value=tensor(2.))"
+
+
 def test_operators_and_nets_copy_what_they_are_given() -> None:
     attrs, slots = {"shape": (2,)}, Operator("exp", ["x"], ["y"]).inputs
     names, writes = {slot: list(found) for slot, found in slots.items()}, {"w": "y"}

@@ -181,9 +181,10 @@ def _gradient_error(node: Any, bad: Bad, origin: Origin | None) -> NonFiniteErro
     """The error for a gradient at the end of a pass."""
     kind = NaNError if bad.is_nan else NonFiniteError
     name = f"the gradient of {printable(node.name)}" if node.name else "the gradient of a variable"
+    shape = tuple(node.shape)
     if origin is None:
         return kind(
-            f"{capitalized(name)}, shape {node.shape}, is not finite: contributions of several "
+            f"{capitalized(name)}, shape {shape}, is not finite: contributions of several "
             f"functions add up to {bad.value} at {place_text(bad.place)}. Scale the loss."
         )
     word = "NaN" if origin.is_nan else "Infinity"
@@ -197,7 +198,7 @@ def _gradient_error(node: Any, bad: Bad, origin: Origin | None) -> NonFiniteErro
             [
                 f"{word} is detected on backward computation of {origin.head}{where}.",
                 *origin.facts,
-                f"So {name}, shape {node.shape}, has {bad.value} at {place_text(bad.place)}.",
+                f"So {name}, shape {shape}, has {bad.value} at {place_text(bad.place)}.",
             ]
         )
     )

@@ -214,7 +214,8 @@ def _shown(value: Any) -> str:
         return value.__name__
     if isinstance(value, Device):
         return str(value)
-    return describe(value) if getattr(value, "size", 1) != 1 else " ".join(repr(value).split())
+    is_number = math.prod(getattr(value, "shape", ())) == 1
+    return " ".join(repr(value).split()) if is_number else describe(value)
 
 
 def _constants(info: OpInfo, arguments: Mapping[str, Any]) -> dict[str, Any]:
