@@ -163,6 +163,27 @@ def test_training_with_jit() -> None:
     assert losses[-1] < 0.9 * losses[0]
 
 
+@pytest.mark.parametrize("device", ["fast", "strict:device1", "torch"])
+def test_the_function_runs_on_the_device_of_the_caller(device: str) -> None:
+    if device == "torch":
+        pytest.importorskip("torch", reason="PyTorch is not installed")
+    seen = set()
+
+    def scaled(x: Any) -> Any:
+        y = cube(x) * weight
+        seen.add(str(y.device))
+        return y
+
+    x = array(3)
+    with tn.using_device(device):
+        weight = tn.asarray([2.0], dtype="float64")
+        f = tn.interop.jax_function(scaled)
+        value, slopes = f(x), jax.jit(jax.vmap(jax.grad(lambda v: f(v[None])[0])))(x)
+    assert seen == {device}
+    np.testing.assert_allclose(value, 2 * x**3, rtol=1e-12)
+    np.testing.assert_allclose(slopes, 6 * x**2, rtol=1e-12)
+
+
 def test_errors_name_the_cure() -> None:
     f = tn.interop.jax_function(F.exp)
     for wrong, cure in (

@@ -14,7 +14,7 @@ import numpy
 
 from tinynode.configuration import config, enable_grad, no_grad
 from tinynode.core.variable import Variable
-from tinynode.devices import is_floating
+from tinynode.devices import Device, current_device, is_floating, to_host, using_device
 from tinynode.interop.calls import ForeignCall, Variables, gradients
 from tinynode.interop.jax_shapes import Specs, array_for, specs_of_outputs, to_numpy
 
@@ -38,14 +38,15 @@ class JaxFunction:
     def value(self, *arrays: Any) -> Any:
         """The outputs, in a tuple, by a call from JAX to Python."""
         specs = specs_of_outputs(self.call, arrays)
-        run = functools.partial(self.on_host, specs)
+        run = functools.partial(self.on_host, current_device(), specs)
         return jax.pure_callback(run, specs, *arrays, vmap_method="sequential")
 
-    def on_host(self, specs: Specs, *arrays: Any) -> tuple[Any, ...]:
-        """The outputs as NumPy arrays, with the dtypes that JAX was told."""
-        with no_grad():
+    def on_host(self, device: Device, specs: Specs, *arrays: Any) -> tuple[Any, ...]:
+        """The outputs as NumPy arrays; the device is that of the thread that called JAX."""
+        with no_grad(), using_device(device):
             ys = self.call(*[Variable(to_numpy(a)) for a in arrays])
-        return tuple(y.raw.astype(s.dtype, copy=False) for y, s in zip(ys, specs, strict=True))
+        hosts = [to_host(y.raw) for y in ys]
+        return tuple(h.astype(s.dtype, copy=False) for h, s in zip(hosts, specs, strict=True))
 
     def value_and_inputs(self, *arrays: Any) -> tuple[Any, Any]:
         """The outputs, and the arrays that ``pull_back`` needs."""

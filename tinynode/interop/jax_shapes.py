@@ -10,7 +10,7 @@ import numpy
 
 from tinynode.configuration import no_grad
 from tinynode.core.variable import Variable
-from tinynode.errors import OperandError, describe
+from tinynode.errors import OperandError, describe, dtype_name
 
 Specs = tuple[Any, ...]
 ALLOWED = (numpy.float32, numpy.float64, numpy.integer, numpy.bool_)
@@ -41,7 +41,7 @@ def specs_of_outputs(call: Any, arrays: tuple[Any, ...]) -> Specs:
     with no_grad(), numpy.errstate(all="ignore"):
         ys = call(*[Variable(trial(a.shape, numpy.dtype(a.dtype))) for a in arrays])
     narrow = jax.dtypes.canonicalize_dtype
-    return tuple(jax.ShapeDtypeStruct(y.shape, narrow(y.dtype)) for y in ys)
+    return tuple(jax.ShapeDtypeStruct(y.shape, narrow(dtype_name(y.dtype))) for y in ys)
 
 
 def trial(shape: tuple[int, ...], dtype: numpy.dtype[Any]) -> Any:
