@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pages import python_blocks
 
 import tinynode as tn
-from tests.tools.test_docs import ROOT, python_blocks
+from tests.tools.test_docs import ROOT
 
 for _library in ("scipy", "sklearn", "xarray"):
     pytest.importorskip(_library, reason=f"the extra `consumers` with {_library} is not installed")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import io
-import itertools
-import linecache
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
+from pages import BLOCK, python_blocks, run_page
 
 import tinynode as tn
 from tinynode.devices import protocol
@@ -24,34 +20,6 @@ README = ROOT / "README.md"
 COURSE = ROOT / "tutorials"
 PAGES = [README, COURSE / "README.md", COURSE / "course" / "README.md"]
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def python_blocks(page: Path) -> list[tuple[int, str, str]]:
-    """The Python blocks of a page: line, code, and the text block that follows at once, if any."""
-    text = page.read_text(encoding="utf-8")
-    blocks = list(BLOCK.finditer(text))
-    found = []
-    for block, after in itertools.pairwise([*blocks, None]):
-        if block is None or block[1] != "python":
-            continue
-        follows = after and after[1] == "text" and not text[block.end() : after.start()].strip()
-        line = text[: block.start()].count("\n") + 1
-        found.append((line, block[2], after[2] if after and follows else ""))
-    return found
-
-
-def run_page(page: Path) -> None:
-    """Run the blocks of a page in turn, in one namespace, and compare what they print."""
-    names: dict[str, Any] = {"__name__": "__main__"}
-    for line, code, expected in python_blocks(page):
-        printed = io.StringIO()
-        lifted = "\n" * line + code  # so that a traceback shows the line of the page
-        cell = f"{page}:{line}"  # films read names from the text, as from a notebook's cell
-        linecache.cache[cell] = (len(lifted), None, lifted.splitlines(keepends=True), cell)
-        with contextlib.redirect_stdout(printed):
-            exec(compile(lifted, cell, "exec"), names)
-        assert printed.getvalue().strip() == expected.strip(), f"{page}:{line}"
 
 
 WITH_PYTHON = [page for page in PAGES if python_blocks(page)]
