@@ -268,6 +268,25 @@ class OnAGpu:
         return "a tensor"
 
 
+@pytest.mark.parametrize("device", ["fast", "strict:device1", "torch", "sycl"])
+def test_the_function_runs_on_the_current_device(device: str) -> None:
+    if device == "sycl":
+        pytest.importorskip("dpnp", reason="dpnp is not installed: pip install tinynode[sycl]")
+    seen = set()
+
+    def scaled(x: Any) -> Any:
+        y = x * x * x * 2.0
+        seen.add(str(y.device))
+        return y
+
+    x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    with tn.using_device(device):
+        y = tn.interop.torch_function(scaled)(x)
+        y.sum().backward()
+    assert seen == {device}
+    assert y.tolist() == [2.0, 16.0] and x.grad.tolist() == [6.0, 24.0]
+
+
 def test_a_gpu_without_cupy_is_an_error_with_the_cure() -> None:
     from tinynode.interop.torch_memory import as_variable
 

@@ -9,7 +9,7 @@ import numpy
 import torch
 
 from tinynode.core.variable import Variable
-from tinynode.devices import get_device
+from tinynode.devices import get_device, to_host
 from tinynode.errors import DeviceError, OperandError, describe
 
 FLOATING = (torch.float32, torch.float64)
@@ -47,11 +47,14 @@ def as_variable(tensor: Any) -> Variable:
 
 
 def as_tensor(y: Variable, others: Sequence[Any]) -> Any:
-    """A tensor on the memory of a Variable; a copy if a tensor among the others overlaps."""
-    if isinstance(y.raw, numpy.ndarray):
-        tensor = torch.from_numpy(numpy.require(y.raw, requirements=("C", "W")))
-    else:
+    """A tensor on the memory of a Variable; a copy if a tensor among the others overlaps.
+
+    PyTorch takes the memory of ``cupy`` as it is; results of other devices come from the host.
+    """
+    if y.device.backend.name == "cupy":
         tensor = torch.from_dlpack(y.raw)
+    else:
+        tensor = torch.from_numpy(numpy.require(to_host(y.raw), requirements=("C", "W")))
     return tensor.clone() if any(overlap(tensor, other) for other in others) else tensor
 
 
