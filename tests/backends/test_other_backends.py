@@ -1,20 +1,25 @@
-"""The whole op table on PyTorch's and on JAX's arrays.
+"""The whole op table on PyTorch's, on JAX's and on dpnp's arrays.
 
 They run where the library is installed. Each row is compared with NumPy. On PyTorch all rows run.
 JAX compiles each operation for each shape, so there a fixed sample runs, and all rows with
-``OP_TABLE=whole`` in the environment (about a quarter of an hour).
+``OP_TABLE=whole`` in the environment (about a quarter of an hour). dpnp compiles each operation
+for each dtype, so every tenth row runs, and all rows in the long tests.
 
 What a library does otherwise is in ``DEVIATIONS``, with the reason; such a row must fail.
 """
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import os
 import pathlib
+import pickle
 import re
 import subprocess
 import sys
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -24,6 +29,8 @@ import row_counts
 from op_cases import CASES, Case
 
 import tinynode as tn
+from tests.devices import test_host_data
+from tinynode import nn
 from tinynode.devices import get_backend
 from tinynode.errors import DeviceMixError
 from tinynode.hooks import MemoryHook
@@ -32,14 +39,16 @@ pytestmark = pytest.mark.slow
 
 F = tn.functions
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LIBRARIES = ("torch", "jax")
-INSTALLED = {name: importlib.util.find_spec(name) is not None for name in LIBRARIES}
+LIBRARIES = {"torch": "torch", "jax": "jax", "sycl": "dpnp"}
+"""The module that each backend imports."""
+INSTALLED = {name: importlib.util.find_spec(LIBRARIES[name]) is not None for name in LIBRARIES}
 WHOLE = os.environ.get("OP_TABLE") == "whole"
-EVERY_HOW_MANY = {"torch": 1, "jax": 1 if WHOLE else 100}
+EVERY_HOW_MANY = {"torch": 1, "jax": 1 if WHOLE else 100, "sycl": 10}
 
 REVERSED = "tensors have no negative strides, so none can be laid out in memory like this"
 SINGULAR = "the determinant is 0 but for rounding, of another size than NumPy's"
 LOG = "the last bit of the float32 logarithm differs from NumPy's, and is compared at float64"
+APART = "dpnp refuses an index of two arrays with a slice or None between; the standard has none"
 NARROW = "jax.numpy.cumulative_prod leaves int32 as it is; the standard asks for int64"
 
 DEVIATIONS: dict[str, dict[str, str]] = {
@@ -49,6 +58,16 @@ DEVIATIONS: dict[str, dict[str, str]] = {
             for case in CASES
             if any(one.layout == "reversed" for one in case.inputs)
         },
+        "kl_divergence-float64-and-float32": LOG,
+        "det-singular-of-ten": SINGULAR,
+    },
+    "sycl": {
+        "get_item-arrays-apart": APART,
+        "get_item-none-between-arrays": APART,
+        "set_item-arrays-apart": APART,
+        "set_item-none-between": APART,
+        "set_item-none-ellipsis": APART,
+        "set_item-repeated-apart": APART,
         "kl_divergence-float64-and-float32": LOG,
         "det-singular-of-ten": SINGULAR,
     },
@@ -63,7 +82,7 @@ DEVIATIONS: dict[str, dict[str, str]] = {
 def load(name: str) -> Any:
     """The backend module; the test is skipped where its library is missing."""
     if not INSTALLED[name]:
-        pytest.skip(f"{name} is not installed")
+        pytest.skip(f"{LIBRARIES[name]} is not installed: pip install tinynode[{name}]")
     return get_backend(name)
 
 
@@ -73,9 +92,9 @@ def module(request: pytest.FixtureRequest) -> Any:
     return load(request.param)
 
 
-def rows_of(name: str) -> dict[str, list[Case]]:
-    """The rows that must pass on a backend, by operation."""
-    chosen = CASES[:: EVERY_HOW_MANY[name]]
+def rows_of(name: str, every: int = 0) -> dict[str, list[Case]]:
+    """The rows that must pass on a backend, by operation; each row, or the sample of a library."""
+    chosen = CASES[:: every or EVERY_HOW_MANY[name]]
     return op_drivers.by_operation([case for case in chosen if case.id not in DEVIATIONS[name]])
 
 
@@ -98,7 +117,19 @@ def test_operation(operation: str, name: str, record_property: Any) -> None:
     row_counts.tell(record_property, name, len(rows_of(name)[operation]))
 
 
-FAILURES = (AssertionError, RuntimeError, RuntimeWarning, TypeError, ValueError)
+WITH_DPNP = list(op_drivers.by_operation(CASES)) if INSTALLED["sycl"] else ["without dpnp"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("operation", WITH_DPNP)
+def test_every_row_on_sycl(operation: str) -> None:
+    load("sycl")
+    for case in rows_of("sycl", every=1).get(operation, []):
+        op_drivers.run_checks(case, "sycl")
+        op_drivers.check_arrays_untouched(case, "sycl")
+
+
+FAILURES = (AssertionError, IndexError, RuntimeError, RuntimeWarning, TypeError, ValueError)
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
@@ -195,6 +226,65 @@ def test_a_large_gelu_is_computed_in_blocks(module: Any) -> None:
     np.testing.assert_allclose(tn.to_host(y.array), F.gelu(tn.asarray(host)).array, atol=1e-14)
 
 
+@pytest.mark.parametrize("call", test_host_data.BESIDE)
+def test_arrays_of_numpy_go_to_the_variable_beside(
+    call: str, module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(test_host_data, "AWAY", module.name)
+    with tn.using_device("strict:device2"):
+        assert test_host_data.BESIDE[call]().device is tn.get_device(module.name)
+
+
+@pytest.mark.parametrize("make", test_host_data.CURRENT)
+def test_arrays_of_numpy_go_to_the_current_device(make: str, module: Any) -> None:
+    with tn.using_device(module.name):
+        assert test_host_data.CURRENT[make]().device is tn.get_device(module.name)
+
+
+def test_a_graph_is_freed_with_its_last_variable(module: Any) -> None:
+    x = tn.asarray(np.ones(3), device=module.name, requires_grad=True)
+    inner = F.exp(x) * 2.0
+    loss = F.sum(inner * inner)
+    loss.backward()
+    held = [weakref.ref(one) for one in (inner, inner.node, loss, loss.node)]
+    del inner, loss
+    assert [reference() for reference in held] == [None] * 4
+    np.testing.assert_allclose(tn.to_host(x.grad), np.full(3, 8 * np.exp(2.0)), rtol=1e-14)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_copies_of_an_optimizer_go_on_alike(copied: Any, module: Any) -> None:
+    def step(model: nn.Module, optimizer: nn.Optimizer) -> None:
+        optimizer.cleargrads()
+        F.sum(model(np.ones((2, 3))) ** 2).backward()
+        optimizer.update()
+
+    layer = nn.Linear(3, 2, device=module.name, dtype="float64")
+    pair = (layer, nn.Adam(layer))
+    step(*pair)
+    twin = copied(pair)
+    step(*pair)
+    step(*twin)
+    assert twin[0].weight.device is tn.get_device(module.name)
+    np.testing.assert_array_equal(tn.to_host(twin[0].weight), tn.to_host(layer.weight))
+
+
+def test_threads_compute_at_the_same_time(module: Any) -> None:
+    def slopes(k: int) -> Any:
+        with tn.using_device(module.name if k % 2 else "numpy"):
+            x = tn.asarray(np.full(50, k / 8), requires_grad=True)
+            for _ in range(20):
+                x.cleargrad()
+                F.sum(F.exp(x) * x).backward()
+            return str(x.device), tn.to_host(x.grad)
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(slopes, range(8)))
+    for k, (device, grad) in enumerate(found):
+        assert device == (str(tn.get_device(module.name)) if k % 2 else "numpy")
+        np.testing.assert_allclose(grad, np.full(50, np.exp(k / 8) * (1 + k / 8)), rtol=1e-13)
+
+
 def test_a_tensor_that_requires_a_gradient_is_refused() -> None:
     load("torch")
     import torch
@@ -227,6 +317,76 @@ def test_several_devices_of_jax_do_not_mix() -> None:
     )
     assert done.stdout.split("[")[0].split() == ["jax:0", "jax:1"], done.stderr
     assert re.search(r"DeviceMixError: .*input 0 on jax:0, input 1 on jax:1", done.stderr)
+
+
+# --- dpnp ----------------------------------------------------------------------------------------
+
+
+class PlusOneOrTwo(tn.FunctionNode):
+    """y = x + 1 by forward_cpu, x + 2 by forward_gpu."""
+
+    def forward_cpu(self, inputs: Any) -> Any:
+        return (inputs[0] + 1.0,)
+
+    def forward_gpu(self, inputs: Any) -> Any:
+        return (inputs[0] + 2.0,)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        return grad_outputs
+
+
+def loss_and_gradients(device: str) -> list[Any]:
+    """A small convolution with dropout and embedding beside it, and all its gradients."""
+    with tn.using_device(device), tn.using_config("dtype", "float64"):
+        tn.seed(0)
+        model = nn.Sequential(
+            nn.Conv2d(1, 3, 3), nn.BatchNorm(3), F.relu, nn.MaxPool2d(2), nn.Flatten()
+        )
+        words = nn.Embedding(5, 27)
+        images = np.random.default_rng(0).normal(size=(4, 1, 8, 8))
+        scores = F.matmul(model(images), words(np.array([0, 2, 2])).T)
+        loss = F.softmax_cross_entropy(F.dropout(scores, 0.25), np.array([0, 1, 2, 0]))
+        loss.backward()
+        return [loss, *(p.grad for p in (*model.parameters(), *words.parameters()))]
+
+
+def test_forward_gpu_runs_where_the_capabilities_have_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    sycl = load("sycl")
+    x = tn.asarray([1.0, 2.0], device="sycl", requires_grad=True)
+    found = []
+    for capabilities in (sycl.capabilities, sycl.capabilities | {"gpu"}):
+        monkeypatch.setattr(sycl, "capabilities", capabilities)
+        found.append(tn.to_host(PlusOneOrTwo().apply((x,))[0]).tolist())
+        for case in CASES[::200]:
+            op_drivers.run_checks(case, "sycl")
+        pairs = zip(loss_and_gradients("sycl"), loss_and_gradients("numpy"), strict=True)
+        for ours, numpys in pairs:
+            np.testing.assert_allclose(tn.to_host(ours), tn.to_host(numpys), 1e-11, 1e-13)
+    assert found == [[2.0, 3.0], [3.0, 4.0]]
+
+
+def test_dpnp_refuses_silent_copies() -> None:
+    """The point of this backend: on a lenient library, the table would hide copies."""
+    load("sycl")
+    array = tn.asarray([1.0], device="sycl").array
+    with pytest.raises(TypeError, match="Implicit conversion"):
+        np.asarray(array)
+    with pytest.raises(TypeError):
+        array + np.ones(1)
+
+
+def test_sycl_without_a_driver_names_the_driver() -> None:
+    load("sycl")
+    done = subprocess.run(
+        [sys.executable, "-c", "import tinynode as tn\ntn.asarray([1.0], device='sycl')"],
+        env=os.environ
+        | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'backends'}", "OCL_ICD_FILENAMES": "nowhere"},
+        capture_output=True,
+        text=True,
+    )
+    error = done.stderr.strip().splitlines()[-1]
+    assert "SYCL found no CPU" in error and "libintelocl.so" in error
+    assert "pip install tinynode[sycl]" in error and "OCL_ICD_FILENAMES" in error
 
 
 # --- the page about them -------------------------------------------------------------------------

@@ -33,6 +33,7 @@ DEVICES = {
     "fast": "tinynode_fast",
     "torch": "torch",
     "jax": "jax",
+    "sycl": "dpnp",
 }
 STEPS = 8
 
@@ -79,8 +80,10 @@ def numpy_run(name: str) -> tuple[Any, float]:
 
 
 def by_device() -> list[Any]:
-    """Each job on each device; tens of seconds are long: jax compiles each function."""
-    long = {("tiny-gpt", "strict:device1")} | {(name, "jax") for name in set(JOBS) - {"digits"}}
+    """Each job on each device; tens of seconds are long: jax and sycl compile each function."""
+    long = {("tiny-gpt", "strict:device1")}
+    long |= {(name, "jax") for name in JOBS if name != "digits"}
+    long |= {(name, "sycl") for name in JOBS if not name.startswith("digits")}
     return [
         pytest.param(name, device, marks=[pytest.mark.long] if (name, device) in long else [])
         for device in DEVICES

@@ -69,7 +69,7 @@ def owns(array):
 @pytest.fixture(autouse=True)
 def no_large_libraries(monkeypatch):
     """The command imports every backend: JAX would refuse the forks of later tests."""
-    for name in ("jax", "torch"):
+    for name in ("jax", "sycl", "torch"):
         monkeypatch.delitem(loader.MODULE_OF_BACKEND, name)
 
 

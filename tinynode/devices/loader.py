@@ -19,6 +19,7 @@ MODULE_OF_BACKEND = {
     "numpy": "tinynode_numpy",
     "shapes": "tinynode_shapes",
     "strict": "tinynode_strict",
+    "sycl": "tinynode_sycl",
     "torch": "tinynode_torch",
 }
 """tinynode's own backends."""
@@ -28,6 +29,7 @@ HOW_TO_GET = {
     "cupy": "install tinynode[cupy13] or tinynode[cupy12], whichever CUDA the machine has",
     "jax": "install tinynode[jax]",
     "strict": "install tinynode[strict]",
+    "sycl": "install tinynode[sycl]",
     "torch": "install tinynode[torch]",
 }
 OTHER_NAMES = {"cpu": "numpy", "cuda": "cupy", "gpu": "cupy"}

@@ -359,6 +359,17 @@ class _Slot:
     def __str__(self) -> str:
         return f"parameter {parameter_title(self.name, self.parameter)}"
 
+    def __getstate__(self) -> Any:
+        """For copies and pickles: moments on the host, since dpnp's arrays have neither."""
+        state = {name: getattr(self, name) for name in self.__slots__}
+        state["moments"] = {name: to_host(m) for name, m in self.moments.items()}
+        return state
+
+    def __setstate__(self, state: Any) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+        self.moments = {name: moved(m, self.device) for name, m in self.moments.items()}
+
     def set_moments(self, names: tuple[str, ...]) -> None:
         """Keep the moments of the given names; a new moment starts as zeros."""
         zeros_like, p, old = self.parameter.xp.zeros_like, self.parameter, self.moments
