@@ -6,7 +6,6 @@ all stand on the chosen device, unless the program is about other devices.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +43,19 @@ OWN_ENGINE = {step.path.stem for step in mynode.builders()}
 LONG_ON_TORCH = {"capstone_tiny_gpt", "deep_equilibrium", "start_images", "start_sequence"}
 """Programs of 19 to 57 seconds on torch; the others took 15 seconds at most."""
 
+SAMPLE = (
+    "elective_jacobians",
+    "first_picture",
+    "start_tabular",
+    "step18_double_check",
+    "step20_hooks",
+)
+"""Programs for jax and sycl, which compile each operation."""
+
 
 def test_the_exceptions_are_programs() -> None:
     assert len(PROGRAMS) >= 30
-    listed = {*ABOUT_OTHER_DEVICES, *ALSO_ON, *LONG_ON_TORCH}
+    listed = {*ABOUT_OTHER_DEVICES, *ALSO_ON, *LONG_ON_TORCH, *SAMPLE}
     assert listed <= set(PROGRAMS)
 
 
@@ -57,14 +65,18 @@ def cases() -> list[Any]:
         for device in DEVICES:
             is_long = device == "torch" and name in LONG_ON_TORCH
             found.append(pytest.param(name, device, marks=[pytest.mark.long] if is_long else []))
+    for name in SAMPLE:
+        for device in ("jax", "sycl"):
+            found.append(pytest.param(name, device, marks=pytest.mark.long))
     return found
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "device"), cases())
 def test_a_program_moves_by_one_setting(name: str, device: str, tmp_path: Path) -> None:
-    if device == "torch" and find_spec("torch") is None:
-        pytest.skip("PyTorch is not installed: pip install tinynode[torch]")
+    missing = device_counts.missing_library(device)
+    if missing:
+        pytest.skip(missing)
     (run,) = device_counts.run([PROGRAMS[name]], device, tmp_path).values()
     assert not run.error, f"{name} on {device} stops: {run.error}"
     found = run.devices

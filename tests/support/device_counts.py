@@ -19,6 +19,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +33,18 @@ SETTINGS = {
     "OMP_NUM_THREADS": "1",  # on a busy machine, more threads take a multiple of the time
     "SCIPY_ARRAY_API": "1",
 }
+
+
+LIBRARIES = {"torch": "torch", "jax": "jax", "sycl": "dpnp"}
+"""The modules that devices import."""
+
+
+def missing_library(device: str) -> str:
+    """Why a device cannot be used on this machine; empty if it can be used."""
+    library = LIBRARIES.get(device, "json")
+    if find_spec(library) is not None:
+        return ""
+    return f"{library} is not installed: pip install tinynode[{device}]"
 
 
 class Run(NamedTuple):
