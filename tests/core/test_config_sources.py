@@ -396,7 +396,7 @@ def test_an_unusable_device_says_where_it_was_asked_for(tmp_path):
     code = "import tinynode as tn; tn.asarray([1.0], device='numpy'); tn.asarray([1.0])"
     last = run(tmp_path, code).stderr.splitlines()[-1]
     assert "there is no backend 'nunpy'; did you mean 'numpy'?" in last
-    assert "Devices that work here: fast, numpy." in last
+    assert "Devices that work here: fast, numpy" in last
     assert last.endswith(f"Device 'nunpy' is from {path}.")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
 import sys
 from importlib.metadata import EntryPoint
 from types import SimpleNamespace
@@ -332,7 +333,8 @@ def test_an_overlay_does_not_take_arrays_that_nobody_gave_it(plugins):
 # --- python -m tinynode backends -------------------------------------------------------------
 
 
-def test_the_command_lists_every_backend(plugins, capsys):
+def test_the_command_lists_every_backend(plugins, capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("TINYNODE_CACHE", str(tmp_path))  # without a record of earlier tests
     plugins(PLUGIN)
     plugins(
         "raise RuntimeError('driver too old')", name="old", module="some_old", package="museum"
@@ -391,3 +393,20 @@ def test_rows_are_added_up_by_index(shape: tuple[int, ...], dtype: type) -> None
 def test_a_row_outside_of_the_result_is_an_error(wrong: int) -> None:
     with pytest.raises(IndexError, match=f"index {wrong} is out of bounds .* size 4"):
         add_at(np.asarray([0, wrong]), np.ones((2, 3)), 4)
+
+
+def test_the_error_names_installed_libraries_without_importing_them() -> None:
+    code = (
+        "import importlib.util, sys, tinynode as tn\n"
+        "real = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name: name in ('torch', 'dpnp') or None\n"
+        "try:\n"
+        "    tn.get_device('nothing')\n"
+        "except tn.errors.DeviceError as error:\n"
+        "    print(error)\n"
+        "print('torch' in sys.modules)\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    message, is_imported = found.stdout.splitlines()
+    assert message.endswith("Devices that work here: fast, numpy; installed too: sycl, torch.")
+    assert is_imported == "False"

@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     """Print a few lines for each backend, and the current device."""
     for name in backend_names():
         print("\n".join(describe_backend(name)), end="\n\n")
-    print(f"threads of NumPy's products: {blas.status()}")
+    print(f"threads of NumPy's products: {blas.status()}", end="\n\n")
     try:
         print(f"new Variables stand on: {current_device()}")
     except (DeviceError, TypeError) as error:
@@ -63,7 +63,7 @@ def describe_backend(name: str) -> Iterator[str]:
     yield f"  optional parts: {', '.join(parts) or 'none'}"
     if supports(backend, NetCompiler):
         yield from [f"  compiler:       {line}" for line in backend.compiler_status()]
-    yield f"  rows of table:  {passed_rows.status(name)}"
+    yield from [f"  rows of table:  {text}" for text in passed_rows.status(name)]
     yield f"  from:           {backend_origin(name)}"
 
 

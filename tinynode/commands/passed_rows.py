@@ -64,9 +64,10 @@ def write_records(new: dict[str, dict[str, Any]]) -> None:
     replace_file(path, f"{content}\n".encode())
 
 
-def status(device: str) -> str:
-    """What a list of backends says of a device."""
+def status(device: str) -> list[str]:
+    """The record of a device as a line; no line without a record."""
     one = records().get(device)
     if one is None:
-        return "none recorded here"
-    return f"{one['passed']:,} of {one['rows']:,} passed on {one['day']}, version {one['version']}"
+        return []
+    counts = f"{one['passed']:,} of {one['rows']:,} passed"
+    return [f"{counts} on {one['day']}, version {one['version']}"]

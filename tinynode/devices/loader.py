@@ -8,6 +8,7 @@ backends are known by name. A package of others offers one in the entry-point gr
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
 
 from tinynode.errors import DeviceError
@@ -32,6 +33,13 @@ HOW_TO_GET = {
     "sycl": "install tinynode[sycl]",
     "torch": "install tinynode[torch]",
 }
+LIBRARY_OF_BACKEND = {
+    "jax": "jax",
+    "strict": "array_api_strict",
+    "sycl": "dpnp",
+    "torch": "torch",
+}
+"""The libraries of the backends that need no more than an installed library."""
 OTHER_NAMES = {"cpu": "numpy", "cuda": "cupy", "gpu": "cupy"}
 """The names of devices in other libraries, and the backend that each stands for."""
 ENTRY_POINTS = "tinynode.backends"
@@ -67,6 +75,15 @@ def _entry_point(name: str) -> Any:
             "Uninstall all but one, or import one yourself and give it to register_backend."
         )
     return next(iter(points.values()), None)
+
+
+def installed_backends() -> list[str]:
+    """The backends whose library is installed; the library is not imported."""
+    return [
+        name
+        for name, library in LIBRARY_OF_BACKEND.items()
+        if importlib.util.find_spec(library) is not None
+    ]
 
 
 def backend_origin(name: str) -> str:

@@ -32,6 +32,7 @@ from tinynode.devices.loader import (
     OTHER_NAMES,
     backend_origin,
     import_backend,
+    installed_backends,
     offered_backends,
 )
 from tinynode.devices.protocol import OPTIONAL_PARTS, Backend, members_of
@@ -164,7 +165,10 @@ def _working_devices(broken: str = "") -> str:
             names.update(device_names(backend))
         except DeviceError:  # it was imported, and cannot be used
             continue
-    return f"Devices that work here: {', '.join(sorted(names))}."
+    text = f"Devices that work here: {', '.join(sorted(names))}"
+    used = {name.partition(":")[0] for name in names}
+    others = [name for name in installed_backends() if name not in {*used, broken}]
+    return f"{text}; installed too: {', '.join(others)}." if others else f"{text}."
 
 
 def get_device(spec: str | Device | None = None) -> Device:
