@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Never
+from typing import Any, NamedTuple, Never
 
 import numpy
 
@@ -230,25 +230,41 @@ def interpolate(
             f'align_corners goes with "linear"; got mode={mode!r}.'
         )
     y = widened(x)
-    for axis, (length, step) in enumerate(_new_lengths(x, size, scale), 2):
+    for axis, stretch in enumerate(_stretches(x, size, scale), 2):
         n = x.shape[axis]
         if mode == "nearest":
-            places = [min(int(i * step), n - 1) for i in range(length)]
-            y = take(y, places, axis=axis)
+            y = take(y, _nearest_places(n, stretch), axis=axis)
         else:
-            y = _along_axis(y, _linear_weights(n, length, step, align_corners), axis)
+            y = _along_axis(y, _linear_weights(n, stretch, align_corners), axis)
     return narrowed(y, x)
 
 
-def _new_lengths(x: Variable, size: Any, scale: Any) -> list[tuple[int, float]]:
-    """The new length of each axis of places, and the step on the old axis."""
+class Stretch(NamedTuple):
+    """The new length of an axis; place i lies at i * old / new of the old axis.
+
+    ``old`` and ``new`` are two lengths, or 1 and a scale. Their quotient is rounded: 49 * (1 / 49)
+    is below 1.
+    """
+
+    length: int
+    old: int
+    new: float
+
+
+def _nearest_places(n: int, stretch: Stretch) -> list[int]:
+    """i * old / new, rounded down, for each new place."""
+    return [min(int(i * stretch.old // stretch.new), n - 1) for i in range(stretch.length)]
+
+
+def _stretches(x: Variable, size: Any, scale: Any) -> list[Stretch]:
+    """How each axis of places gets another length."""
     axes = x.ndim - 2
     if (size is None) == (scale is None):
         raise ValueError("interpolate: give either size or scale.")
     if size is not None:
         lengths = _sizes("interpolate", "size", size, axes)
         _check_lengths("size", size, lengths)
-        return [(o, n / o) for n, o in zip(x.shape[2:], lengths, strict=True)]
+        return [Stretch(o, n, o) for n, o in zip(x.shape[2:], lengths, strict=True)]
     scales = tuple(scale) if isinstance(scale, tuple | list) else (scale,) * axes
     scales = tuple([as_number("interpolate", "scale", s) for s in scales])
     numbers = [s for s in scales if 0 < s <= MOST_PLACES]
@@ -257,12 +273,12 @@ def _new_lengths(x: Variable, size: Any, scale: Any) -> list[tuple[int, float]]:
             f"interpolate: scale must be a positive number, or {axes}, and at most "
             f"{MOST_PLACES}, got {short_text(scale)}."
         )
-    found = [(int(n * s), 1.0 / s) for n, s in zip(x.shape[2:], numbers, strict=True)]
-    if min(length for length, _ in found) < 1:
+    found = [Stretch(int(n * s), 1, s) for n, s in zip(x.shape[2:], numbers, strict=True)]
+    if min(stretch.length for stretch in found) < 1:
         raise ValueError(
             f"interpolate: x of shape {x.shape} times {short_text(scale)} has no places left."
         )
-    _check_lengths("scale", scale, [length for length, _ in found])
+    _check_lengths("scale", scale, [stretch.length for stretch in found])
     return found
 
 
@@ -275,13 +291,14 @@ def _check_lengths(argument: str, given: Any, lengths: Sequence[int]) -> None:
         )
 
 
-def _linear_weights(n: int, length: int, step: float, align_corners: bool) -> Any:
+def _linear_weights(n: int, stretch: Stretch, align_corners: bool) -> Any:
     """The weights of the old places for each new one, (length, n)."""
+    length = stretch.length
     i = numpy.arange(length)
     if align_corners:
         places = i * ((n - 1) / (length - 1)) if length > 1 else i * 0.0
     else:
-        places = numpy.clip((i + 0.5) * step - 0.5, 0.0, None)
+        places = numpy.clip((i + 0.5) * stretch.old / stretch.new - 0.5, 0.0, None)
     low = numpy.minimum(numpy.floor(places).astype(int), n - 1)
     high = numpy.minimum(low + 1, n - 1)
     part = numpy.clip(places - low, 0.0, 1.0)

@@ -104,11 +104,19 @@ class ArrayDataset(Dataset):
 
 
 class Subset(Dataset):
-    """Some samples of a data set, in the order of the indexes."""
+    """Some samples of a data set, in the order of the indexes.
+
+    Args:
+        dataset: n samples.
+        indexes: integers from -n to n - 1, or a mask: n bools, True for each sample to take.
+
+    Raises:
+        ValueError: the indexes are neither, or a sample does not exist.
+    """
 
     def __init__(self, dataset: Any, indexes: Any) -> None:
         self.dataset = dataset
-        self.indexes = numpy.asarray(indexes, dtype=numpy.int64)
+        self.indexes = _checked_indexes(as_host(indexes), len(dataset))
 
     def __len__(self) -> int:
         return len(self.indexes)
@@ -119,6 +127,26 @@ class Subset(Dataset):
     def batch(self, indexes: Any) -> Any:
         """The samples of the indexes as a batch."""
         return make_batch(self.dataset, self.indexes[indexes])
+
+
+def _checked_indexes(given: Any, count: int) -> Any:
+    """Integers from 0 to count - 1, of integers or of a mask."""
+    is_mask = given.dtype == bool and given.shape == (count,)
+    if is_mask:
+        return numpy.flatnonzero(given)
+    is_empty = given.shape == (0,)
+    if given.ndim != 1 or not (is_empty or given.dtype.kind in "iu"):
+        raise ValueError(
+            f"Subset: indexes must be integers along one axis, or {count} bools, one for each "
+            f"sample; got {given.dtype} of shape {given.shape}."
+        )
+    wrong = [i for i in given.tolist() if not -count <= i < count]
+    if wrong:
+        raise ValueError(
+            f"Subset: there are {count} samples, so no sample {wrong[0]}: give indexes from "
+            f"{-count} to {count - 1}."
+        )
+    return given.astype(numpy.int64) % max(count, 1)
 
 
 def split_dataset(dataset: Any, share: float = 0.2, *, seed: int = 0) -> tuple[Subset, Subset]:
