@@ -22,7 +22,9 @@ def double(x: tn.Variable) -> tn.Variable:
 
 
 def test_the_import_brings_neither_library() -> None:
-    program = "import sys, tinynode.interop; sys.exit(bool({'torch', 'jax'} & set(sys.modules)))"
+    program = (
+        "import sys, tinynode.interop; sys.exit(bool({'torch', 'jax', 'onnx'} & set(sys.modules)))"
+    )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
@@ -31,15 +33,16 @@ def test_a_module_has_at_most_80_lines(name: str) -> None:
     assert len((FOLDER / name).read_text(encoding="utf-8").splitlines()) <= 80
 
 
-@pytest.mark.parametrize("name", ["torch", "jax"])
+@pytest.mark.parametrize("name", ["torch", "jax", "onnx"])
 def test_a_missing_library_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for loaded in list(sys.modules):
-        if loaded.startswith((f"tinynode.interop.{name}_", f"{name}.")) or loaded == name:
+        own = (f"tinynode.interop.{name}_", f"tinynode.interop.{name}.", f"{name}.")
+        if loaded.startswith(own) or loaded == name:
             monkeypatch.delitem(sys.modules, loaded)
     finder = Missing(name)
     monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
-    offer = tn.interop.torch_function if name == "torch" else tn.interop.jax_function
-    with pytest.raises(ImportError, match=f"{name}_function: .* Try: pip install {name}"):
+    offer = getattr(tn.interop, "onnx_model" if name == "onnx" else f"{name}_function")
+    with pytest.raises(ImportError, match=rf"{offer.__name__}: .* Try: pip install {name}"):
         offer(double)
 
 

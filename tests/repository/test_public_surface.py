@@ -106,7 +106,7 @@ CLASSES = {name: thing for name, thing in THINGS.items() if inspect.isclass(thin
         (functions, FUNCTIONS),
         (functions.fft, FFT),
         (functions.linalg, LINALG),
-        (interop, "jax_function torch_function"),
+        (interop, "jax_function onnx_model torch_function"),
         (show, SHOW),
     ],
 )

@@ -1,9 +1,9 @@
-"""Functions of tinynode in other libraries: in PyTorch's graph, and in JAX's transformations.
+"""Functions of tinynode in other libraries: PyTorch's graph, JAX's transformations, ONNX models.
 
     square = tn.interop.torch_function(MySquare)    # a FunctionNode class
     model = tn.interop.jax_function(my_function)    # a function of Variables
 
-The two libraries are optional. ``import tinynode.interop`` imports neither; a call imports one.
+The libraries are optional. ``import tinynode.interop`` imports none; a call imports one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["jax_function", "torch_function"]
+from tinynode.interop.onnx import onnx_model
+
+__all__ = ["jax_function", "onnx_model", "torch_function"]
 
 
 def torch_function(f: Callable[..., Any], **constants: Any) -> Callable[..., Any]:
