@@ -82,12 +82,11 @@ JOBS: dict[str, tuple[Any, Any, tuple[Callable[[int], Any], ...]]] = {
 """The model of each job, its loss, and its data: (n) -> an array."""
 
 
-def check_job(name: str) -> None:
-    """The model, and the loss with its gradients."""
-    n = 3
+def check_job(name: str, batch_axis: int | None, n: int) -> None:
+    """The model for 3 examples, and the loss with its gradients, on n examples."""
     make_model, loss, data = JOBS[name]
     model = make_model().eval()
-    written = tn.interop.onnx_model(model, data[0](3))
+    written = tn.interop.onnx_model(model, data[0](3), batch_axis=batch_axis)
     given = data[0](n)
     assert_close(run(written, given)["output"], tn.to_host(model(tn.asarray(given))))
 
@@ -95,7 +94,7 @@ def check_job(name: str) -> None:
         return loss(model, *batch)
 
     examples = [make(3) for make in data]
-    written = tn.interop.onnx_model(total, *examples, gradient=True)
+    written = tn.interop.onnx_model(total, *examples, gradient=True, batch_axis=batch_axis)
     hosts = [make(n) for make in data]
     found = list(run(written, *hosts).values())
     xs = [tn.asarray(host) for host in hosts]
@@ -105,14 +104,15 @@ def check_job(name: str) -> None:
         assert_close(output, tn.to_host(expected))
 
 
-def test_a_perceptron() -> None:
-    check_job("digits")
+def test_a_perceptron_takes_any_batch() -> None:
+    check_job("digits", 0, 5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", JOBS)
 def test_jobs(name: str) -> None:
-    check_job(name)
+    check_job(name, None, 3)
+    check_job(name, 0, 7)
 
 
 # --- the table -----------------------------------------------------------------------------------
@@ -237,10 +237,10 @@ def test_parameters_are_constants_by_their_names() -> None:
 
 
 def test_a_convolution_is_an_operator() -> None:
-    written = tn.interop.onnx_model(digits_cnn.make_model(), images(2))
+    written = tn.interop.onnx_model(digits_cnn.make_model(), images(2), batch_axis=0)
     kinds = [node.op_type for node in written.graph.node]
     assert kinds.count("Conv") == 2 and kinds.count("MaxPool") == 1 and len(kinds) <= 19
-    assert lengths_of(written.graph.output[0]) == [2, 10]
+    assert lengths_of(written.graph.output[0]) == ["batch", 10]
 
 
 class Cube(tn.FunctionNode):
@@ -283,6 +283,46 @@ def test_float64_stays_float64() -> None:
     x = RNG.random((2, 3))
     found = run(tn.interop.onnx_model(lambda x: F.softmax(x @ x.T), x), x)["output"]
     np.testing.assert_allclose(found, tn.to_host(F.softmax(tn.asarray(x @ x.T))), rtol=1e-12)
+
+
+# --- batches -------------------------------------------------------------------------------------
+
+
+def test_examples_without_a_batch_stay_as_they_are() -> None:
+    def scores(x: Any, w: Any) -> Any:
+        return F.mean((x @ w) ** 2, axis=0) + F.sum(x * tn.asarray(np.arange(2.0)))
+
+    x, w = RNG.random((3, 2), np.float32), RNG.random((2, 4), np.float32)
+    model = tn.interop.onnx_model(scores, x, w, batch_axis=(0, None))
+    assert [lengths_of(one) for one in model.graph.input] == [["batch", 2], [2, 4]]
+    for n in (1, 2, 100):
+        x = RNG.random((n, 2), np.float32)
+        expected = tn.to_host(scores(tn.asarray(x), tn.asarray(w)))
+        assert_close(run(model, x, w)["output"], expected)
+
+
+def test_the_batch_may_be_another_axis() -> None:
+    x = RNG.random((4, 3), np.float32)
+    model = tn.interop.onnx_model(lambda x: F.concat([x.T, x.T]), x, batch_axis=-1)
+    assert_close(run(model, x[:, :2])["output"], np.concatenate([x.T[:2]] * 2))
+
+
+@pytest.mark.parametrize("batch_axis", [2, (0, 0), (None,), ()])
+def test_a_wrong_batch_axis_is_named(batch_axis: Any) -> None:
+    with pytest.raises(OperandError, match=r"onnx_model: batch_axis is .*None"):
+        tn.interop.onnx_model(F.tanh, np.ones((2, 3), np.float32), batch_axis=batch_axis)
+
+
+def test_what_depends_on_the_batch_in_another_way_is_named() -> None:
+    def odd(x: Any) -> Any:
+        return x * float(x.shape[0] ** 2)
+
+    def two_ways(x: Any) -> Any:
+        return F.exp(x) if x.shape[0] == 41 else x + x
+
+    for f in (odd, two_ways):
+        with pytest.raises(NotImplementedError, match=r"depends on the length .* batch_axis out"):
+            tn.interop.onnx_model(f, np.ones((2, 3), np.float32), batch_axis=0)
 
 
 # --- errors, files -------------------------------------------------------------------------------

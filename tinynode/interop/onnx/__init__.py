@@ -8,12 +8,13 @@ A function is traced to a net. Each operator of the net runs on arrays that writ
 | ``arrays.py`` | the graph, its arrays, and their namespace |
 | ``operators.py`` | the ONNX operators of the functions of the Array API standard |
 | ``nodes.py`` | the backend, and the functions of tinynode with ONNX operators of their own |
+| ``batches.py`` | batches of any length |
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -22,11 +23,12 @@ def onnx_model(
     *examples: Any,
     path: str | os.PathLike[str] | None = None,
     gradient: bool = False,
+    batch_axis: int | Sequence[int | None] | None = None,
 ) -> Any:
     """A function or a model as an ONNX model, for runtimes such as onnxruntime.
 
         x = tn.asarray(np.zeros((1, 64), np.float32))
-        tn.interop.onnx_model(model.eval(), x, path="digits.onnx")
+        tn.interop.onnx_model(model.eval(), x, path="digits.onnx", batch_axis=0)
 
     The inputs of the ONNX model have the names of f's parameters. The output is ``output``, or
     ``output_0``, ``output_1`` for several. A dict's keys are the names of its values. Parameters
@@ -35,21 +37,25 @@ def onnx_model(
     Args:
         f: a module, or a function that takes Variables, and returns Variables, also in tuples,
             lists and dicts. f runs on the examples.
-        examples: the arguments of f: Variables or arrays. The ONNX model has their shapes and
-            dtypes. Other arguments are constants.
+        examples: the arguments of f: Variables or arrays. Shapes and dtypes matter. The shapes
+            are those of the ONNX model, except for the batch. Other arguments are constants.
         path: the file to write. A file is written completely or not at all.
         gradient: True adds an output ``gradient_x`` for each floating input ``x``. The result of f
             must have the shape ().
+        batch_axis: the axis of the batch in each example; the ONNX model then takes batches of any
+            length. An integer for all examples, or an entry for each; None for no batch.
 
     Returns:
         The ``onnx.ModelProto``, checked, with the operators of opset 18.
 
     Raises:
         ImportError: the library onnx is not installed.
-        OnnxError: ONNX has no operators for a function, or the function draws random numbers; the
-            message names the function.
+        OnnxError: ONNX has no operators for a function, or the function draws random numbers, or
+            depends on the length of the batch in a way that cannot be written; the message names
+            the function.
         TraceError: f decides by a value, or gives no Variables.
-        OperandError: f is no function; or the result has a shape, with ``gradient=True``.
+        OperandError: f is no function; an example does not have the ``batch_axis``; or the result
+            has a shape, with ``gradient=True``.
         OSError: the file cannot be written; an old file is still whole.
     """
     try:
@@ -58,4 +64,4 @@ def onnx_model(
         if (error.name or "").partition(".")[0] != "onnx":
             raise
         raise ImportError("onnx_model: ONNX is not installed. Try: pip install onnx") from error
-    return write_model(f, examples, path, gradient)
+    return write_model(f, examples, path, gradient, batch_axis)

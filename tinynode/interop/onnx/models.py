@@ -18,6 +18,7 @@ from tinynode.devices import to_host
 from tinynode.errors import OperandError, TinynodeError, describe
 from tinynode.interop.calls import zeros_like
 from tinynode.interop.onnx.arrays import Graph, OnnxArray, OnnxError, constant
+from tinynode.interop.onnx.batches import any_length
 from tinynode.interop.onnx.nodes import DEVICE
 from tinynode.net.helpers import Constant
 from tinynode.net.structure import flatten, paths, raw_indexes, unflatten
@@ -43,7 +44,9 @@ class Written(NamedTuple):
         return [x.shape for x in (*self.inputs.values(), *self.outputs.values())]
 
 
-def write_model(f: Callable[..., Any], examples: Sequence[Any], path: Any, gradient: bool) -> Any:
+def write_model(
+    f: Callable[..., Any], examples: Sequence[Any], path: Any, gradient: bool, batch_axis: Any
+) -> Any:
     """See ``tinynode.interop.onnx_model``."""
     if not callable(f):
         raise OperandError(
@@ -53,8 +56,11 @@ def write_model(f: Callable[..., Any], examples: Sequence[Any], path: Any, gradi
     file = None if path is None else checked_path("onnx_model", path)
     writer = ModelWriter(f, gradient)
     args = writer.variables(examples)
-    written = writer.write(args)
-    model = writer.model(written, written.shapes())
+    if batch_axis is None:
+        written = writer.write(args)
+        model = writer.model(written, written.shapes())
+    else:
+        model = writer.model(*any_length(writer.write, args, batch_axis))
     if file is not None:
         replace_file(file, model.SerializeToString())
     return model
