@@ -31,6 +31,7 @@ TRAINING = {"layers-and-training.md", "training.md"}
 NEEDS = {
     "code-of-others.md": ("scipy", "sklearn", "xarray"),
     "interop.md": ("torch", "jax"),
+    "onnx.md": ("onnx", "onnxruntime"),
 }
 """Libraries that the programs of a page import; their import takes seconds."""
 
