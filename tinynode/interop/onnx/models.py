@@ -15,7 +15,7 @@ from tinynode.core.backprop import grad
 from tinynode.core.dispatch import run_forward
 from tinynode.core.variable import Variable
 from tinynode.devices import to_host
-from tinynode.errors import OperandError, TinynodeError, describe
+from tinynode.errors import OperandError, TinynodeError, describe, dtype_name
 from tinynode.interop.calls import zeros_like
 from tinynode.interop.onnx.arrays import Graph, OnnxArray, OnnxError, constant
 from tinynode.interop.onnx.batches import any_length
@@ -116,7 +116,9 @@ class ModelWriter:
         for one in found.net.flattened():
             graph.label = one.type
             results = self._run(one.make_node(), [values[name] for name in one.input_names])
-            values.update(zip(one.output_names, results, strict=True))
+            for name, y in zip(one.output_names, results, strict=True):
+                self._check(one.type, y, found.specs.get(name))
+                values[name] = y
         outputs = [values[found.outputs[i]] for i, _ in paths(found.result)]
         return Written(graph, inputs, dict(zip(titles, outputs, strict=True)))
 
@@ -163,6 +165,16 @@ class ModelWriter:
                 f"onnx_model: {self.title} cannot be written, since it uses {node.label}: "
                 f"{reason}{error}. {cure}"
             ) from error
+
+    def _check(self, function: str, y: OnnxArray | None, spec: Any) -> None:
+        """Refuse an operator with another shape or dtype than the recorded result."""
+        if y is None or spec is None or (y.shape, y.dtype.name) == (spec[0], dtype_name(spec[1])):
+            return
+        raise OnnxError(
+            f"onnx_model: {self.title} cannot be written, since its function {function} would "
+            f"give {y.dtype} of shape {y.shape}, expected {dtype_name(spec[1])} of shape "
+            f"{spec[0]}. Cast the inputs of {function} to one dtype first."
+        )
 
     def model(self, written: Written, shapes: Sequence[Sequence[Any]]) -> Any:
         """The model, without the operators that no output needs.

@@ -66,6 +66,8 @@ class ElementwiseOperator:
             dtype = numpy.result_type(*[getattr(x, "dtype", x) for x in operands])
         if dtype == numpy.bool:
             kind = ON_BOOLS.get(kind, kind)
+        if kind in ("Ceil", "Floor", "Round") and dtype.kind in "iu":
+            return operands[0]
         return graph.add(kind, [cast(graph, x, dtype) for x in operands], like)
 
 
@@ -136,9 +138,15 @@ class Writers:
         return graph.add("GatherElements", operands, like, axis=axis)
 
     def argmax(self, graph: Graph, like: Any, x: Any, axis: Any = None, **options: Any) -> Any:
+        return self._place("ArgMax", graph, like, x, axis)
+
+    def argmin(self, graph: Graph, like: Any, x: Any, axis: Any = None, **options: Any) -> Any:
+        return self._place("ArgMin", graph, like, x, axis)
+
+    def _place(self, kind: str, graph: Graph, like: Any, x: Any, axis: Any) -> Any:
         flat, axis = (XP.reshape(x, (-1,)), 0) if axis is None else (x, axis % x.ndim)
         row = OnnxArray((*flat.shape[:axis], 1, *flat.shape[axis + 1 :]), like.dtype, graph)
-        return XP.reshape(graph.add("ArgMax", [flat], row, axis=axis), like.shape)
+        return XP.reshape(graph.add(kind, [flat], row, axis=axis), like.shape)
 
     def sort(self, graph: Graph, like: Any, x: Any, **options: Any) -> Any:
         return self._sorted(graph, x, **options)[0]
@@ -268,7 +276,8 @@ class Composed:
         return XP.where(x == 0, 1 / x, x) < 0
 
     def copysign(self, x: Any, y: Any) -> Any:
-        return XP.where(self.signbit(y), -XP.abs(x), XP.abs(x))
+        signed = XP.where(self.signbit(y), -XP.abs(x), XP.abs(x))
+        return XP.astype(signed, XP.result_type(x, y))
 
     def atan2(self, y: Any, x: Any) -> Any:
         right = XP.atan(y / XP.where(x == 0, 1.0, x))
@@ -283,10 +292,13 @@ class Composed:
         return XP.abs(x) < math.inf
 
     def floor_divide(self, x: Any, y: Any) -> Any:
-        return XP.floor(x / y)
+        return XP.astype(XP.floor(x / y), XP.result_type(x, y))
 
     def remainder(self, x: Any, y: Any) -> Any:
-        return x - XP.floor(x / y) * y
+        return x - self.floor_divide(x, y) * y
+
+    def trunc(self, x: Any) -> Any:
+        return XP.sign(x) * XP.floor(XP.abs(x))
 
     def clip(self, x: Any, min: Any = None, max: Any = None) -> Any:
         x = x if min is None else XP.maximum(x, min)
@@ -331,6 +343,9 @@ class Composed:
         return XP.sqrt(XP.sum(x * x, **options))
 
     def cumulative_prod(self, x: Any, *, axis: int = 0) -> Any:
+        x = XP.astype(
+            x, numpy.prod(numpy.ones(1, x.dtype)).dtype
+        )  # of small integers, larger ones
         parts = [XP.take(x, integers(i), axis=axis) for i in range(x.shape[axis])]
         for i in range(1, len(parts)):
             parts[i] = parts[i - 1] * parts[i]
