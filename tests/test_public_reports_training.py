@@ -67,3 +67,93 @@ def test_integers_of_each_kind_are_indexes(indexes: Any) -> None:
     subset = nn.Subset(nn.ArrayDataset(np.arange(3)), indexes)
     expected = [np.arange(3)[i] for i in indexes]
     assert [int(subset[i][0]) for i in range(2)] == expected
+
+
+OPTIMIZERS: dict[str, Any] = {
+    "SGD": lambda p: nn.SGD([p], 0.1),
+    "SGD, momentum": lambda p: nn.SGD([p], 0.1, momentum=0.9, weight_decay=0.1, nesterov=True),
+    "Adam": lambda p: nn.Adam([p], 0.01),
+    "AdamW": lambda p: nn.AdamW([p], 0.01),
+    "NAdam": lambda p: nn.NAdam([p], 0.01),
+    "RMSprop": lambda p: nn.RMSprop([p], 0.01),
+    "RMSprop, all": lambda p: nn.RMSprop([p], 0.01, momentum=0.9, centered=True),
+    "Adagrad": lambda p: nn.Adagrad([p], 0.01),
+    "Lion": lambda p: nn.Lion([p], 0.01),
+}
+GRADIENTS = (0.0, 0.0, 1e-4, -3e-6, 300.0, 1.0)
+"""Of an element: zeros, a square below the smallest float16, and a square above the largest."""
+
+
+@pytest.mark.parametrize("way", ["eager", "compiled on numpy", "compiled on fast"])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers_take_the_steps_of_float32_in_float16(name: str, way: str) -> None:
+    """eps and squares of gradients rounded to 0 in float16, and the parameter became NaN."""
+    device = "fast" if way.endswith("fast") else "numpy"
+    half, single = [
+        nn.Parameter(np.asarray([1.0, -0.5, 0.0], dtype), device=device)
+        for dtype in ("float16", "float32")
+    ]
+    ours, expected = OPTIMIZERS[name](half), OPTIMIZERS[name](single)
+
+    def step(scale: Any) -> None:
+        ours.cleargrads()
+        F.sum(half * scale).backward()
+        ours.update()
+
+    run = step if way == "eager" else tn.compile(step)
+    for gradient in GRADIENTS:
+        rounded = np.float16(gradient)
+        with tn.using_device(device):
+            run(tn.asarray(np.full(3, rounded), device=device, requires_grad=False))
+        single.grad = np.full(3, rounded, np.float32)
+        expected.update()
+        single.array = single.array.astype(np.float16).astype(np.float32)
+        np.testing.assert_array_equal(half.array, single.array.astype(np.float16))
+    moments = {k: v.dtype for k, v in ours.state_dict().items() if not k.endswith("count")}
+    assert set(moments.values()) <= {np.dtype("float32")}
+
+
+def test_wide_moments_are_saved_loaded_and_checked() -> None:
+    p = nn.Parameter(np.ones(2, np.float16))
+    adam, other = nn.Adam([p], 0.01), nn.Adam([p], 0.01)
+    p.grad = np.full(2, 1e-4, np.float16)
+    adam.update()
+    other.load_state_dict(adam.state_dict())
+    assert {k: v.tolist() for k, v in other.state_dict().items()} == {
+        k: v.tolist() for k, v in adam.state_dict().items()
+    }
+    p.grad = np.full(2, 1e-4, np.float16)
+    other.update()
+    p.array = np.ones(3, np.float16)
+    p.grad = np.ones(3, np.float16)
+    with pytest.raises(tn.errors.GraphError, match="has a m of shape"):
+        other.update()
+
+
+def test_a_rule_of_ones_own_has_moments_like_the_parameter() -> None:
+    class Mine(nn.Optimizer):
+        moment_names = ("v",)
+
+        def update_one(self, array: Any, grad: Any, moments: Any, count: int) -> Any:
+            v = moments["v"] + grad
+            return array - v, {"v": v}
+
+    p = nn.Parameter(np.ones(2, np.float16))
+    p.grad = np.ones(2, np.float16)
+    Mine([p], 0.1).update()
+    assert p.array.tolist() == [0.0, 0.0]
+
+
+def test_nadam_s_steps_cost_the_same_after_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The product over all steps is that of the step before, times one factor."""
+    from tinynode.nn import updates
+
+    asked = []
+    mu = updates._nadam_mu
+    monkeypatch.setattr(updates, "_products", {})
+    monkeypatch.setattr(updates, "_nadam_mu", lambda *args: asked.append(args) or mu(*args))
+    first = [updates.nadam_numbers(0.9, 0.004, t) for t in range(1, 200)]
+    assert len(asked) == 199 * 3
+    updates._products.clear()
+    assert updates.nadam_numbers(0.9, 0.004, 199) == first[-1]
+    assert updates.nadam_numbers(0.9, 0.004, 7) == first[6]

@@ -208,6 +208,8 @@ def torch(program: Program) -> Found:
 
     if program.is_wide and (ROUNDED | OUT_OF_RANGE) & program.functions:
         raise RefusedError("a function that is not right over the whole range")
+    if {"remainder", "copysign"} <= program.functions:
+        raise RefusedError("the sign of a remainder of -0: the standard says +0, PyTorch -0")
     return torch_functions.run(program)
 
 

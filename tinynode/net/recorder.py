@@ -510,8 +510,9 @@ class NetRecorder(FunctionHook):
                 operator = update.add(slot, name, self._names[gradient.node])
                 self.operators.append(operator)
                 if update.function.keeps_form and is_of_tinynode(type(update.function)):
-                    for result in operator.output_names:
-                        self._note_spec(result, parameter.raw)
+                    arrays = (parameter.raw, *slot.moments.values())
+                    for result, like in zip(operator.output_names, arrays, strict=True):
+                        self._note_spec(result, like)
                 self._updated.add(parameter.node)
             self.updates.append(update)
         return True

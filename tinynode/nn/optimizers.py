@@ -19,7 +19,15 @@ from tinynode.core.conversion import as_flag, assign
 from tinynode.core.dispatch import is_fallback, run_portable
 from tinynode.core.hooks import thread_hooks
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Device, Fallback, OptimizerUpdate, supports, to_host
+from tinynode.devices import (
+    Array,
+    Device,
+    Fallback,
+    OptimizerUpdate,
+    is_float16,
+    supports,
+    to_host,
+)
 from tinynode.errors import GraphError, StateError, describe, dtype_name
 from tinynode.habits import missing_attribute
 from tinynode.nn.checks import RefusesKeywords, checked_number
@@ -69,6 +77,8 @@ class Optimizer(RefusesKeywords):
     """The attributes shown by ``repr``; a group may set these."""
     lr_factor: float = 1.0
     """For a group: the factor in group.lr = lr_factor * lr, at each assignment of ``lr``."""
+    has_wide_moments = False
+    """True if the moments of a parameter of float16 are arrays of float32."""
     optional_names: tuple[str, ...] = ()
     """The settings that ``repr`` leaves out while they are zero or False."""
     _slots: Sequence[_Slot] = ()
@@ -92,7 +102,7 @@ class Optimizer(RefusesKeywords):
         self._has_old_step = _takes_arrays(type(self).step)
         given = named_groups(title, parameters, self.setting_names)
         if given[0].settings is None:
-            self._slots = [_Slot(n, p, self.moment_names) for n, p in given[0].parameters]
+            self._slots = self._new_slots(given[0].parameters)
             return
         self._groups = [self._group(one.parameters, one.settings or {}) for one in given]
         self._slots = [slot for group in self._groups for slot in group.slots]
@@ -119,8 +129,11 @@ class Optimizer(RefusesKeywords):
                     "above 0."
                 )
             group.lr_factor = group.lr / self.lr
-        group._slots = [_Slot(name, p, group.moment_names) for name, p in parameters]
+        group._slots = group._new_slots(parameters)
         return group
+
+    def _new_slots(self, parameters: list[tuple[str, Variable]]) -> list[_Slot]:
+        return [_Slot(name, p, self.moment_names, self.has_wide_moments) for name, p in parameters]
 
     def check_settings(self) -> None:
         """Check the settings of the constructor, or of a group; a subclass overrides it."""
@@ -271,7 +284,7 @@ class Optimizer(RefusesKeywords):
         for slot in self._slots:
             gradient = slot.parameter.grad_var
             if gradient is not None:
-                slot.check(title, "gradient", gradient.raw)
+                slot.check(title, "gradient", gradient.raw, slot.parameter.raw.dtype)
                 slot.prepare(title)
                 ready.append(slot)
         return ready
@@ -344,13 +357,19 @@ def _takes_arrays(step: Callable[..., Any]) -> bool:
 
 
 class _Slot:
-    """A parameter, with the count of steps and the moments."""
+    """A parameter, with the count of steps and the moments.
 
-    __slots__ = ("count", "device", "moments", "name", "parameter")
+    The moments have the shape and dtype of the parameter, or float32 for float16 if ``is_wide``.
+    """
 
-    def __init__(self, name: str, parameter: Variable, moment_names: tuple[str, ...]) -> None:
+    __slots__ = ("count", "device", "is_wide", "moments", "name", "parameter")
+
+    def __init__(
+        self, name: str, parameter: Variable, moment_names: tuple[str, ...], is_wide: bool
+    ) -> None:
         self.name = name
         self.parameter = parameter
+        self.is_wide = is_wide
         self.device: Device = parameter.device
         self.count = 0
         self.moments: Moments = {}
@@ -372,8 +391,17 @@ class _Slot:
 
     def set_moments(self, names: tuple[str, ...]) -> None:
         """Keep the moments of the given names; a new moment starts as zeros."""
-        zeros_like, p, old = self.parameter.xp.zeros_like, self.parameter, self.moments
-        self.moments = {name: old[name] if name in old else zeros_like(p.array) for name in names}
+        p, old = self.parameter, self.moments
+        dtype = self._moment_dtype()
+        self.moments = {
+            name: old[name] if name in old else p.xp.zeros_like(p.array, dtype=dtype)
+            for name in names
+        }
+
+    def _moment_dtype(self) -> Any:
+        """The dtype of the moments."""
+        p = self.parameter
+        return p.xp.float32 if self.is_wide and is_float16(p.raw) else p.dtype
 
     def prepare(self, function: str) -> None:
         """Move the moments to the parameter's device; check shapes and dtypes."""
@@ -382,12 +410,11 @@ class _Slot:
             self.device = p.device
             self.moments = {name: moved(m, p.device) for name, m in self.moments.items()}
         for name, moment in self.moments.items():
-            self.check(function, name, moment)
+            self.check(function, name, moment, self._moment_dtype())
 
-    def check(self, function: str, name: str, other: Array) -> None:
-        """Refuse a gradient or a moment with another shape or dtype than the parameter."""
-        array = self.parameter.raw
-        if other.shape != array.shape or other.dtype != array.dtype:
+    def check(self, function: str, name: str, other: Array, dtype: Any) -> None:
+        """Refuse a gradient or a moment with another shape than the parameter, or dtype."""
+        if other.shape != self.parameter.raw.shape or other.dtype != dtype:
             raise GraphError(
                 f"{function}: {self} has a {name} of shape {tuple(other.shape)}, "
                 f"{dtype_name(other.dtype)}: its array was replaced by an array of another shape "
@@ -456,6 +483,11 @@ class FormulaOptimizer(Optimizer):
             new, *found = function.forward(inputs)
             results.append((new, dict(zip(names, found, strict=True))))
         return results
+
+    @property
+    def has_wide_moments(self) -> bool:  # type: ignore[override]
+        """True: ``formula`` computes in float32. A rule of one's own has moments as documented."""
+        return not self._is_own
 
     @property
     def _is_own(self) -> bool:

@@ -8,14 +8,11 @@ float64 arrays of shape () in a net.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
-import numpy
-
 from tinynode.core.function_node import FunctionNode
-from tinynode.devices import Array, Arrays, namespace_of
+from tinynode.devices import Array, Arrays, is_float16, namespace_of
 from tinynode.errors import GraphError, describe
 from tinynode.functions.checked import checked, checked_flag, checked_float
 
@@ -28,13 +25,28 @@ class UpdateFunction(FunctionNode):
             of the parameter's step, 1 for the first.
         moments: the names of the moments, in the order of the inputs. An optimizer without a
             moment, such as SGD without momentum, leaves the input out.
-        keeps_form: True if p' and the moments' have the shape and dtype of p.
+        keeps_form: True if p' and the moments' have the shapes and dtypes of p and the moments.
     """
 
     numbers: tuple[str, ...] = ()
     moments: tuple[str, ...] = ()
     keeps_form = True
     is_elementwise = True
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        """The step. For a parameter of float16 in float32: eps and squares would round to 0."""
+        p, *_ = inputs
+        if not is_float16(p):
+            return self.step(inputs)
+        xp = namespace_of(p)
+        count = len(inputs) - len(self.numbers)
+        wide = [xp.astype(x, xp.float32) if is_float16(x) else x for x in inputs[:count]]
+        new, *moments = self.step((*wide, *inputs[count:]))
+        return (xp.astype(new, p.dtype), *moments)
+
+    def step(self, inputs: Arrays) -> Arrays:
+        """The formula, of inputs as in ``forward``."""
+        raise NotImplementedError(f"{type(self).__name__} has no step: define it in the class.")
 
 
 def rounded(number: Any, like: Array) -> Any:
@@ -60,7 +72,7 @@ class SGDUpdate(UpdateFunction):
     input_counts = (3,)
     numbers = ("lr",)
 
-    def forward(self, inputs: Arrays) -> Arrays:
+    def step(self, inputs: Arrays) -> Arrays:
         p, g, lr = inputs
         return (p - rounded(lr, g) * g,)
 
@@ -76,7 +88,7 @@ class MomentumUpdate(UpdateFunction):
     numbers = ("lr", "momentum")
     moments = ("v",)
 
-    def forward(self, inputs: Arrays) -> Arrays:
+    def step(self, inputs: Arrays) -> Arrays:
         p, g, v, lr, momentum = inputs
         v = rounded(momentum, g) * v + g
         return p - rounded(lr, g) * v, v
@@ -97,7 +109,7 @@ class DecayedSGDUpdate(UpdateFunction):
         self.weight_decay = checked_float(self, "weight_decay", weight_decay)
         self.nesterov = checked_flag(self, "nesterov", nesterov)
 
-    def forward(self, inputs: Arrays) -> Arrays:
+    def step(self, inputs: Arrays) -> Arrays:
         p, grad, *moments, lr, momentum = inputs
         g = decayed(grad, p, self.weight_decay)
         if not moments:
@@ -124,7 +136,7 @@ class AdamUpdate(UpdateFunction):
         self.eps = checked_float(self, "eps", eps)
         self.weight_decay = checked_float(self, "weight_decay", weight_decay)
 
-    def forward(self, inputs: Arrays) -> Arrays:
+    def step(self, inputs: Arrays) -> Arrays:
         p, g, m, v, lr, count = inputs
         b1, b2 = self.betas
         if self.weight_decay:
@@ -170,7 +182,7 @@ class RMSpropUpdate(UpdateFunction):
         self.momentum = checked_float(self, "momentum", momentum)
         self.centered = checked_flag(self, "centered", centered)
 
-    def forward(self, inputs: Arrays) -> Arrays:
+    def step(self, inputs: Arrays) -> Arrays:
         p, grad, v, *others, lr = inputs
         sqrt, kept = namespace_of(grad).sqrt, []
         g = decayed(grad, p, self.weight_decay)
@@ -201,7 +213,7 @@ class AdagradUpdate(UpdateFunction):
         self.start = checked_float(self, "start", start)
         self.eps = checked_float(self, "eps", eps)
 
-    def forward(self, inputs: Arrays) -> Arrays:
+    def step(self, inputs: Arrays) -> Arrays:
         p, grad, s, lr, count = inputs
         g = decayed(grad, p, self.weight_decay)
         s = s + g * g
@@ -229,7 +241,7 @@ class NAdamUpdate(UpdateFunction):
         self.weight_decay = checked_float(self, "weight_decay", weight_decay)
         self.momentum_decay = checked_float(self, "momentum_decay", momentum_decay)
 
-    def forward(self, inputs: Arrays) -> Arrays:
+    def step(self, inputs: Arrays) -> Arrays:
         p, grad, m, v, lr, count = inputs
         b1, b2 = self.betas
         steps = int(count)
@@ -242,11 +254,24 @@ class NAdamUpdate(UpdateFunction):
         return p - rounded(lr, grad) * mean / root, m, v
 
 
-@functools.lru_cache(maxsize=16)  # each parameter of a step asks for the same numbers
 def nadam_numbers(b1: float, decay: float, count: int) -> tuple[float, float, float]:
     """mu_t and mu_(t+1) of ``NAdam``, and the product mu_1 * ... * mu_t, for t = count."""
-    mu = b1 * (1 - 0.5 * 0.96 ** (numpy.arange(1, count + 2) * decay))
-    return float(mu[-2]), float(mu[-1]), float(numpy.prod(mu[:-1]))
+    known, product = _products.get((b1, decay), (0, 1.0))
+    if known > count:  # another optimizer, or an older state
+        known, product = 0, 1.0
+    for t in range(known + 1, count + 1):
+        product *= _nadam_mu(b1, decay, t)
+    _products[b1, decay] = count, product
+    return _nadam_mu(b1, decay, count), _nadam_mu(b1, decay, count + 1), product
+
+
+def _nadam_mu(b1: float, decay: float, t: int) -> float:
+    fall: float = 0.96 ** (t * decay)
+    return b1 * (1.0 - 0.5 * fall)
+
+
+_products: dict[tuple[float, float], tuple[int, float]] = {}
+"""By b1 and decay of ``NAdam``: the count of the last step, and the product for this step."""
 
 
 class LionUpdate(UpdateFunction):
@@ -261,7 +286,7 @@ class LionUpdate(UpdateFunction):
         self.betas = checked(self, "betas", betas)
         self.weight_decay = checked_float(self, "weight_decay", weight_decay)
 
-    def forward(self, inputs: Arrays) -> Arrays:
+    def step(self, inputs: Arrays) -> Arrays:
         p, g, m, lr = inputs
         b1, b2 = self.betas
         p = p * rounded(1 - lr * self.weight_decay, g)
