@@ -157,3 +157,130 @@ def test_nadam_s_steps_cost_the_same_after_many(monkeypatch: pytest.MonkeyPatch)
     updates._products.clear()
     assert updates.nadam_numbers(0.9, 0.004, 199) == first[-1]
     assert updates.nadam_numbers(0.9, 0.004, 7) == first[6]
+
+
+SCORES = [[3, 0, 1], [0, 2, 2]]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint64", "int64", "float16", "float64"])
+def test_scores_of_each_dtype_are_ranked_alike(dtype: str) -> None:
+    """The negative of an unsigned 0 is the largest number's neighbour, or 0."""
+    scores = np.asarray(SCORES, dtype)
+    for labels, k, expected in (
+        ([0, 1], 1, 1.0),
+        ([0, 2], 1, 0.5),
+        ([2, 2], 2, 1.0),
+        ([1, 0], 2, 0.0),
+    ):
+        assert nn.metrics.Accuracy(k).update(scores, np.asarray(labels)).value() == expected
+    lowest = np.asarray([[-128, 1, 0]], "int8")
+    assert nn.metrics.top_k_accuracy(lowest, np.asarray([0]), 2) == 0.0
+
+
+def test_labels_may_be_bools_or_unsigned() -> None:
+    scores = np.asarray([[0.0, 1.0], [1.0, 0.0]])
+    for dtype in (bool, np.uint8, np.uint64, np.int8):
+        labels = np.asarray([1, 0], dtype)
+        assert nn.metrics.accuracy(scores, labels) == 1.0
+        assert nn.metrics.Perplexity().update(scores, labels).value() < 1.4
+        assert nn.metrics.confusion_matrix(scores, labels, 2).tolist() == [[1, 0], [0, 1]]
+    assert nn.metrics.top_k_accuracy(scores > 0.5, np.asarray([1, 0]), 1) == 1.0
+    assert nn.metrics.top_k_accuracy(scores > 0.5, np.asarray([1, 0]), 2) == 1.0
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_score_of_nan_is_no_class(k: int) -> None:
+    """argmax of NaN and numbers is the place of the NaN: class 0 would have the credit."""
+    scores = np.asarray([[np.nan, 1.0, 2.0], [1.0, 2.0, 0.0]])
+    metric = nn.metrics.Accuracy(k).update(scores, np.asarray([0, 1]))
+    assert np.isnan(metric.value())
+    metric.reset()
+    assert metric.update(scores, np.asarray([-1, 1])).value() == 1.0  # an ignored example
+    with pytest.raises(tn.errors.OperandError, match="1 of 2 examples have a NaN"):
+        nn.metrics.confusion_matrix(scores, np.asarray([0, 1]), 3)
+
+
+def test_perplexity_has_the_limit_at_infinite_scores() -> None:
+    scores = np.asarray([[np.inf, 0.0], [-np.inf, 0.0]])
+    assert nn.metrics.Perplexity().update(scores, np.asarray([0, 1])).value() == 1.0
+    assert nn.metrics.Perplexity().update(scores, np.asarray([1, 1])).value() == np.inf
+
+
+def trainer(train: Any, loss: Any = None, **options: Any) -> nn.Trainer:
+    """A trainer of a small model."""
+    tn.seed(0)
+    model = nn.Linear(2, 3)
+    usual = lambda m, x, t: F.softmax_cross_entropy(m(x), t)  # noqa: E731
+    return nn.Trainer(model, loss or usual, nn.SGD(model, 0.1), train, **options)
+
+
+def batches(count: int = 2) -> list[Any]:
+    x = tn.asarray(np.ones((4, 2), np.float32), requires_grad=False)
+    return [(x, tn.asarray(np.asarray([0, 1, 2, 1])))] * count
+
+
+def test_an_epoch_without_batches_has_no_loss_of_zero() -> None:
+    """A loader that drops its only batch made the first epoch the best of all."""
+    data = nn.ArrayDataset(np.ones((4, 2)), np.asarray([0, 1, 2, 1]))
+    dropped = nn.DataLoader(data, 8, drop_last=True)
+    with pytest.raises(ValueError, match=r"train has no batches.*drop_last=True"):
+        trainer(dropped).run(1, quiet=True)
+    with pytest.raises(ValueError, match="validation has no batches"):
+        trainer(batches(), validation=dropped, patience=1).run(1, quiet=True)
+    assert np.isnan(trainer(batches(), metrics=None).evaluate([])["loss"])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_early_stopping_by_a_number_that_was_never_finite(
+    bad: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is no best epoch, so the model keeps its parameters."""
+    run = trainer(
+        batches(), validation=batches(), metrics={"odd": lambda m, x, t: bad}, monitor="odd",
+        patience=2,
+    )  # fmt: skip
+    run.run(5)
+    assert (run.stopped, run.epoch) == ("early", 2)
+    told = capsys.readouterr().out
+    assert "odd was infinite or NaN in all epochs; the model has the latest parameters" in told
+    measured = run.evaluate()["loss"]
+    assert run.history[-1]["validation loss"] == measured
+
+
+def test_a_function_of_scores_as_the_loss_is_told_how_to_be_called() -> None:
+    with pytest.raises(TypeError, match=r"F.softmax_cross_entropy\(model\(x\), t\)"):
+        trainer(batches(), F.softmax_cross_entropy)
+
+
+@pytest.mark.parametrize("where", ["train", "validation"])
+def test_a_data_set_is_no_loader(where: str) -> None:
+    data = nn.ArrayDataset(np.ones((4, 2)), np.asarray([0, 1, 2, 1]))
+    given = {"train": data} if where == "train" else {"train": batches(), "validation": data}
+    with pytest.raises(TypeError, match=rf"Write {where}=nn.DataLoader\(data"):
+        trainer(**given)
+
+
+def test_batches_may_begin_with_texts_or_be_nested() -> None:
+    x, t = batches()[0]
+    by_text = trainer(
+        [(["a", "b", "c", "d"], x, t)], lambda m, names, x, t: F.softmax_cross_entropy(m(x), t)
+    )
+    nested = trainer([((x, x), t)], lambda m, xs, t: F.softmax_cross_entropy(m(xs[0]), t))
+    usual = trainer([(x, t)])
+    losses = [one.run(2, quiet=True)[-1]["loss"] for one in (by_text, nested, usual)]
+    assert losses[0] == losses[1] == losses[2]
+    texts = trainer([["a", "b"]], lambda m, names: F.sum(m(x)) * len(names))
+    assert texts.run(1, quiet=True)[0]["loss"] != 0
+    with pytest.raises(TypeError, match="must have an array or a list of texts"):
+        trainer([(1, 2)], lambda m, a, b: F.sum(m(x))).run(1, quiet=True)
+
+
+def test_predict_gives_the_outputs_of_all_batches() -> None:
+    run = trainer(batches())
+    x, _ = batches()[0]
+    found = run.predict(batches(3))
+    assert found.shape == (12, 3) and not found.requires_grad
+    np.testing.assert_array_equal(found.array[:4], run.model(x).array)
+    np.testing.assert_array_equal(run.predict([x]).array, found.array[:4])
+    with pytest.raises(ValueError, match="there are no batches"):
+        run.predict([])

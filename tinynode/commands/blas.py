@@ -48,4 +48,4 @@ def status() -> str:
         for pool in threadpool_info()
         if pool["user_api"] == "blas"
     }
-    return ", ".join(texts) or "no BLAS is loaded"
+    return ", and ".join(texts) or "no BLAS is loaded"

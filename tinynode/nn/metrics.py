@@ -9,7 +9,8 @@ object adds up counts and sums:
     print(metric.value())
 
 Arguments are Variables or arrays of any device. Scores are (..., classes), and labels are integers
-(...). Examples whose label is ``ignore_label`` do not count.
+(...). Examples whose label is ``ignore_label`` do not count. With a NaN among the scores of an
+example, the number is NaN; a ``ConfusionMatrix`` refuses NaN.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from typing import Any, Self
 
 import numpy
 
+from tinynode.configuration import no_backprop_mode
 from tinynode.core.conversion import as_host
 from tinynode.core.nested import check_nested
+from tinynode.devices import using_device
 from tinynode.errors import OperandError
+from tinynode.functions import log_softmax
 from tinynode.nn.checks import checked_size
 
 __all__ = [
@@ -107,9 +111,13 @@ class Accuracy(_Average):
         """Add a batch.   scores: (..., classes); labels: (...), integers."""
         scores, labels = _scored("Accuracy", scores, labels, self.ignore_label)
         if self.k == 1:
-            return self._add(scores.argmax(axis=-1) == labels)
-        first = numpy.argsort(-scores, axis=-1, kind="stable")[:, : self.k]
-        return self._add((first == labels[:, None]).any(axis=-1))
+            is_right = scores.argmax(axis=-1) == labels
+        else:
+            # from right to left, and back: of equal scores the first class stays first
+            ascending = numpy.argsort(scores[:, ::-1], axis=-1, kind="stable")
+            first = scores.shape[-1] - 1 - ascending[:, ::-1][:, : self.k]
+            is_right = (first == labels[:, None]).any(axis=-1)
+        return self._add(numpy.where(numpy.isnan(scores).any(axis=-1), numpy.nan, is_right))
 
 
 class Perplexity(_Average):
@@ -126,10 +134,9 @@ class Perplexity(_Average):
     def update(self, scores: Any, labels: Any) -> Self:
         """Add a batch.   scores: (..., classes), before softmax; labels: (...), integers."""
         scores, labels = _scored("Perplexity", scores, labels, self.ignore_label)
-        scores = scores.astype(numpy.float64)
-        scores -= scores.max(axis=-1, keepdims=True)
-        own = numpy.take_along_axis(scores, labels[:, None], axis=-1)[:, 0]
-        return self._add(numpy.log(numpy.exp(scores).sum(axis=-1)) - own)
+        with using_device("numpy"), no_backprop_mode():
+            logs = log_softmax(scores.astype(numpy.float64), axis=-1).array
+        return self._add(-numpy.take_along_axis(logs, labels[:, None], axis=-1))
 
     def value(self) -> float:
         """The perplexity, at least 1; NaN without examples."""
@@ -217,6 +224,12 @@ class ConfusionMatrix(Metric):
         found = _host(name, "predictions", predictions)
         if found.dtype.kind == "f":
             scores, labels = _scored(name, found, labels, self.ignore_label)
+            has_nan = numpy.isnan(scores).any(axis=-1)
+            if has_nan.any():
+                raise OperandError(
+                    f"{name}: {has_nan.sum()} of {len(scores)} examples have a NaN among their "
+                    "scores, and so no class. tinynode.diagnose(loss) says where NaN come from."
+                )
             found = scores.argmax(axis=-1)
         else:
             found, labels = _classes(name, found, labels, self.ignore_label)
@@ -317,7 +330,7 @@ def _scored(metric: str, scores: Any, labels: Any, ignore: int | None) -> tuple[
             f"{metric}: labels must be from 0 to {scores.shape[-1] - 1}, got {labels.min()} to "
             f"{labels.max()}."
         )
-    return scores, labels
+    return scores, labels.astype(numpy.int64)
 
 
 def _classes(metric: str, found: Any, labels: Any, ignore: int | None) -> tuple[Any, Any]:

@@ -18,9 +18,11 @@ from tinynode.configuration import using_config
 from tinynode.core.conversion import as_flag
 from tinynode.core.variable import Variable
 from tinynode.errors import NaNError, StateError, describe, short_text
+from tinynode.functions import concat
 from tinynode.nn.checkpoints import load_checkpoint, save_checkpoint
 from tinynode.nn.checks import RefusesKeywords, checked_size
 from tinynode.nn.clipping import clip_gradients
+from tinynode.nn.data import Dataset
 from tinynode.nn.display import PlainDisplay, make_display
 from tinynode.nn.interrupt import Interrupt
 from tinynode.nn.module import Module
@@ -148,8 +150,10 @@ class Trainer(RefusesKeywords):
 
         Raises:
             NaNError: a loss is no finite number; the parameters are those before the step.
+            ValueError: there are no batches.
         """
         last = self.epoch + checked_size("Trainer.run: epochs", epochs, 0)
+        self._check_lengths()
         self.stopped = ""
         total = epochs * len(self.train) - self.position
         with self._interrupt() as interrupt, make_display(total, quiet) as display:
@@ -253,7 +257,7 @@ class Trainer(RefusesKeywords):
         """The mean loss and the mean metrics of batches, in evaluation mode.
 
         No gradient is computed. The parameters are those of ``average``, if given. The batches are
-        by default those of ``validation``.
+        by default those of ``validation``. Without an example the means are NaN.
         """
         if batches is None:
             batches = self.validation
@@ -262,7 +266,25 @@ class Trainer(RefusesKeywords):
         measures: dict[str, Metric] = {"loss": self.loss, **self.metrics}
         with self.averaged(), using_config(enable_backprop=False, train=False):
             sums, total = self._sums(measures, batches)
-        return {name: value / max(total, 1) for name, value in sums.items()}
+        return {name: value / total if total else math.nan for name, value in sums.items()}
+
+    def predict(self, batches: Iterable[Any]) -> Variable:
+        """The model's outputs for all batches, in evaluation mode: (examples, ...).
+
+        No gradient is computed. The parameters are those of ``average``, if given.
+
+        Args:
+            batches: such as a ``DataLoader``. Of a batch that is a tuple, the first entry is the
+                model's argument.
+
+        Raises:
+            ValueError: there are no batches.
+        """
+        with self.averaged(), using_config(enable_backprop=False, train=False):
+            outputs = [self.model(as_arguments(batch)[0]) for batch in batches]
+        if not outputs:
+            raise ValueError("Trainer.predict: there are no batches; give a DataLoader or a list.")
+        return concat(outputs)
 
     def _sums(
         self, measures: Mapping[str, Metric], batches: Iterable[Any]
@@ -296,8 +318,11 @@ class Trainer(RefusesKeywords):
     def _end(self, display: PlainDisplay, last: int) -> None:
         """Write the checkpoint after Ctrl-C, load the best parameters after early stopping."""
         if self.stopped == "early" and self.stopping is not None:
-            self.model.load_state_dict(self.stopping.best_state)
-            display.line(f"stopped early: {self.stopping}; the model has the parameters of it")
+            which = "the latest parameters"
+            if self.stopping.best_state:
+                self.model.load_state_dict(self.stopping.best_state)
+                which = "the parameters of it"
+            display.line(f"stopped early: {self.stopping}; the model has {which}")
         if self.stopped == "interrupted":
             saved = ""
             if self.checkpoint is not None:
@@ -398,6 +423,15 @@ class Trainer(RefusesKeywords):
         name = type(self.model).__name__
         return f"Trainer({name}, {self.epoch} epochs of {len(self.train)} batches done)"
 
+    def _check_lengths(self) -> None:
+        """Refuse an epoch without batches: no mean could be computed."""
+        for argument, batches in (("train", self.train), ("validation", self.validation)):
+            if batches is not None and not len(batches):
+                raise ValueError(
+                    f"Trainer.run: {argument} has no batches: {describe(batches)}. With "
+                    "drop_last=True, a DataLoader needs batch_size samples or more."
+                )
+
     def _check(self) -> None:
         """Refuse arguments of wrong types, and unknown names."""
         parts = ("model", self.model, Module), ("optimizer", self.optimizer, Optimizer)
@@ -407,7 +441,18 @@ class Trainer(RefusesKeywords):
                     f"Trainer: {argument} must be of the class {wanted.__name__}, got "
                     f"{describe(value)}. The order is Trainer(model, loss, optimizer, train)."
                 )
+        name = getattr(self.loss, "__name__", "")
+        if getattr(self.loss, "__module__", "").startswith("tinynode.functions"):
+            raise TypeError(
+                f"Trainer: loss is called with the model and a batch, and {name} takes no model. "
+                f"Write loss=lambda model, x, t: F.{name}(model(x), t)."
+            )
         for argument, batches in (("train", self.train), ("validation", self.validation)):
+            if isinstance(batches, Dataset):
+                raise TypeError(
+                    f"Trainer: {argument} must be batches, got the data set {describe(batches)}. "
+                    f"Write {argument}=nn.DataLoader(data, batch_size=32, shuffle=True)."
+                )
             if batches is not None and not hasattr(batches, "__len__"):
                 raise TypeError(
                     f"Trainer: {argument} must be batches with len(), such as a DataLoader or a "
@@ -470,6 +515,8 @@ class EarlyStopping:
         self.waited, self.best_state = int(state["waited"]), dict(state["best_state"])
 
     def __str__(self) -> str:
+        if not self.best_epoch:
+            return f"{self.monitor} was infinite or NaN in all epochs"
         return f"{self.monitor} {number(self.sign * self.best)} of epoch {self.best_epoch}"
 
 
@@ -502,15 +549,37 @@ def compiled(loss: Callable[..., Variable]) -> Callable[..., Variable]:
 
 def as_arguments(batch: Any) -> Batch:
     """The arguments of a loss after the model: a tuple or a list; any other batch is one."""
-    return tuple(batch) if isinstance(batch, tuple | list) else (batch,)
+    is_several = isinstance(batch, tuple | list) and not _are_texts(batch)
+    return tuple(batch) if is_several else (batch,)
 
 
 def count_examples(batch: Batch) -> int:
-    """The length of the first array of a batch; 1 for an array without axes."""
-    first = batch[0]
-    while isinstance(first, Mapping):
-        first = next(iter(first.values()))
-    return int(first.shape[0]) if first.shape else 1
+    """The length of the first array or list of texts of a batch; 1 for an array without axes.
+
+    Raises:
+        TypeError: the batch has neither.
+    """
+    waiting: list[Any] = [batch]
+    while waiting:
+        first = waiting.pop(0)
+        if _are_texts(first):
+            return len(first)
+        if isinstance(first, Mapping):
+            waiting[:0] = first.values()
+        elif isinstance(first, tuple | list):
+            waiting[:0] = first
+        elif hasattr(first, "shape"):
+            return int(first.shape[0]) if first.shape else 1
+    raise TypeError(
+        f"Trainer: a batch must have an array or a list of texts, to count its examples; got "
+        f"{describe(batch)}."
+    )
+
+
+def _are_texts(value: Any) -> bool:
+    """True for a list of texts, as a DataLoader makes of samples that are texts."""
+    is_full_list = isinstance(value, list) and bool(value)
+    return is_full_list and all(isinstance(one, str | bytes) for one in value)
 
 
 def table_row(row: Row, *, is_first: bool) -> str:
