@@ -14,6 +14,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -130,6 +131,7 @@ def train(folder: pathlib.Path, device: str | None, job: str = "digits") -> str:
     paths = (ROOT, ROOT / "backends")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TINYNODE_")} | {
         "PYTHONPATH": os.pathsep.join(str(path) for path in paths),
+        "OMP_NUM_THREADS": "1",  # on a busy machine, more threads take a multiple of the time
         "TINYNODE_DTYPE": "float64",
     }
     if device is not None:
@@ -145,10 +147,32 @@ def train(folder: pathlib.Path, device: str | None, job: str = "digits") -> str:
     return re.sub(r"trained for .* s\n", "", done.stdout)
 
 
-@pytest.mark.parametrize("device", ["fast", "strict:device1", "torch"])
-def test_the_environment_chooses_the_command_s_device(device: str, tmp_path: pathlib.Path) -> None:
+@functools.cache
+def numpy_text(job: str) -> str:
+    """What the command prints on NumPy."""
+    with tempfile.TemporaryDirectory() as folder:
+        return train(pathlib.Path(folder), None, job)
+
+
+def commands() -> list[Any]:
+    """Each job by the command; tiny-gpt takes 20 seconds of a core, and sycl compiles."""
+    found = [
+        pytest.param("digits", "fast"),
+        pytest.param("digits", "sycl", marks=pytest.mark.long),
+    ]
+    for job in JOBS:
+        for device in ("strict:device1", "torch"):
+            marks = [pytest.mark.long] if job == "tiny-gpt" else []
+            found.append(pytest.param(job, device, marks=marks))
+    return found
+
+
+@pytest.mark.parametrize(("job", "device"), commands())
+def test_the_environment_chooses_the_command_s_device(
+    job: str, device: str, tmp_path: pathlib.Path
+) -> None:
     require(device)
-    expected, found = train(tmp_path, None), train(tmp_path, device)
+    expected, found = numpy_text(job), train(tmp_path, device, job)
     assert "weights on numpy\n" in expected and f"weights on {device}\n" in found
     assert found == expected.replace("on numpy\n", f"on {device}\n")
 
