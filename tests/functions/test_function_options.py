@@ -192,3 +192,24 @@ def test_layers_take_the_options() -> None:
     layer = nn.ConvTranspose2d(2, 3, 3, stride=2)
     assert layer(x).shape == (1, 3, 11, 11)
     assert layer(x, output_size=(12, 11)).shape == (1, 3, 12, 11)
+
+
+@pytest.mark.parametrize("device", ["numpy", "strict:device1"])
+def test_bools_count_as_0_and_1_on_every_device(device: str) -> None:
+    """The standard has no sum of bools, and ``F.sum(found == labels)`` is what programs write."""
+    x = tn.asarray([[True, False], [True, True]], device=device)
+    found = {
+        "sum": fn.sum(x),
+        "sum of columns": fn.sum(x, axis=0, keepdims=True),
+        "prod": fn.prod(x, axis=1),
+        "running sum": fn.cumulative_sum(x, axis=0),
+        "running product": fn.cumulative_prod(x, axis=1),
+    }
+    assert {name: y.tolist() for name, y in found.items()} == {
+        "sum": 3,
+        "sum of columns": [[2, 1]],
+        "prod": [0, 1],
+        "running sum": [[1, 0], [2, 1]],
+        "running product": [[1, 0], [1, 1]],
+    }
+    assert {str(y.dtype).rpartition(".")[2] for y in found.values()} == {"int64"}

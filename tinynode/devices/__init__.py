@@ -103,6 +103,7 @@ from tinynode.devices.registry import (
     using_device,
 )
 from tinynode.devices.sums import (
+    counts_of,
     einsum_array,
     mean_array,
     running_sum_array,
@@ -152,6 +153,7 @@ __all__ = [
     "copy_from_host",
     "copy_listeners",
     "count_use",
+    "counts_of",
     "current_device",
     "device_beside",
     "device_names",

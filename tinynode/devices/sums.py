@@ -47,10 +47,18 @@ def sum_array(x: Array, axis: Any = None, keepdims: bool = False, dtype: Any = N
         is_half = x.dtype.char == "e" and dtype in (None, x.dtype)
         total = add_up(x, axis, keepdims, dtype=numpy.float32 if is_half else dtype)
         return numpy.asarray(total, dtype=x.dtype) if is_half else total
-    xp = namespace_of(x)
+    xp, x = namespace_of(x), counts_of(x)
     is_half = is_float16(x) and dtype in (None, x.dtype)
     total = xp.sum(x, axis=axis, keepdims=keepdims, dtype=xp.float32 if is_half else dtype)
     return xp.asarray(total, dtype=x.dtype) if is_half else total
+
+
+def counts_of(x: Array) -> Array:
+    """Bools as 0 and 1, for sums and products; the standard has none of bools."""
+    if is_numpys(x):
+        return x
+    xp = namespace_of(x)
+    return xp.astype(x, xp.int64) if x.dtype == xp.bool else x
 
 
 def mean_array(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
@@ -152,7 +160,7 @@ def running_sum_array(x: Array, axis: int, longest: int = LONGEST_RUNNING) -> Ar
     """
     n, before, after = x.shape[axis], x.shape[:axis], x.shape[axis + 1 :]
     if not is_numpys(x) or x.dtype.kind not in "fc" or n <= longest:
-        return namespace_of(x).cumulative_sum(x, axis=axis)
+        return namespace_of(x).cumulative_sum(counts_of(x), axis=axis)
     count = n // LONGEST
     used = count * LONGEST
     sums: Any = numpy.empty(x.shape, x.dtype)

@@ -14,6 +14,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import (
     Array,
     Arrays,
+    counts_of,
     is_differentiable,
     is_float16,
     is_known_true,
@@ -307,7 +308,7 @@ class Prod(ReducingNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
-        return (namespace_of(x).prod(x, axis=self.axes, keepdims=self.keepdims),)
+        return (namespace_of(x).prod(counts_of(x), axis=self.axes, keepdims=self.keepdims),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
@@ -696,7 +697,7 @@ class CumulativeProd(AxisNode):
         (x,) = inputs
         self.retain_inputs((0,))
         self.retain_outputs((0,))
-        return (namespace_of(x).cumulative_prod(x, axis=self.axis),)
+        return (namespace_of(x).cumulative_prod(counts_of(x), axis=self.axis),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
