@@ -25,6 +25,7 @@ from tinynode.functions.cross_entropies import SoftmaxCrossEntropy, SoftmaxCross
 from tinynode.functions.linalg import Cholesky, Inv, Solve
 from tinynode.functions.loss import check_labels
 from tinynode.functions.normalization import Standardize, StandardizeGrad
+from tinynode.functions.scaling import scale_of, square_range
 
 Arrays = tuple[Any, ...]
 Kernel = Callable[[Any, Arrays], Any]
@@ -51,13 +52,24 @@ class ReductionSource(NamedTuple):
 
 # CuPy reserves the names i, n and names with a leading underscore; T is the dtype of the arrays.
 NORMAL = "T p = T(0.5) * erfc(-x * T(0.70710678118654752440)); "
-# x held where the density or the tanh has ended: beyond it powers overflow; NaN stays
+# x held where the density or the sigmoid has ended: beyond it powers overflow; NaN stays
 HOLD = "T held = x > T({0}) ? T({0}) : x < T(-{0}) ? T(-{0}) : x; "
-TANH = HOLD.format(10) + (
-    "T c = T(0.79788456080286535588); T square = held * held; "
-    "T t = tanh((square * T(0.044715) + T(1)) * held * c); "
+# y = max(x, 0) - |x| P(-|x|): 0 at -inf, where x P(x) is NaN
+RECTIFIED = "T rectified = x < T(0) ? T(0) : x; T size = fabs(held); "
+# of 2 c (x + a x^3), c = sqrt(2 / pi): the sigmoid of the absolute value, and of minus this value
+SIGMOIDS = HOLD.format(25) + (
+    "T c = T(1.59576912160573071176); T square = held * held; "
+    "T e = exp(-fabs((square * T(0.044715) + T(1)) * held * c)); "
+    "T larger = T(1) / (T(1) + e); T smaller = e * larger; "
 )
-GELU_SOURCE = ElementwiseSource("tinynode_gelu", "T x", "T y", NORMAL + "y = x * p;")
+GELU_SOURCE = ElementwiseSource(
+    "tinynode_gelu",
+    "T x",
+    "T y",
+    HOLD.format(40)
+    + RECTIFIED
+    + "y = rectified - size * (T(0.5) * erfc(size * T(0.70710678118654752440)));",
+)
 GELU_GRAD_SOURCE = ElementwiseSource(
     "tinynode_gelu_grad",
     "T x, T gy",
@@ -68,20 +80,31 @@ GELU_GRAD_SOURCE = ElementwiseSource(
     "gx = gy * (p + held * density);",
 )
 TANH_GELU_SOURCE = ElementwiseSource(
-    "tinynode_tanh_gelu", "T x", "T y", TANH + "y = x * (t + T(1)) * T(0.5);"
+    "tinynode_tanh_gelu", "T x", "T y", SIGMOIDS + RECTIFIED + "y = rectified - size * smaller;"
 )
 TANH_GELU_GRAD_SOURCE = ElementwiseSource(
     "tinynode_tanh_gelu_grad",
     "T x, T gy",
     "T gx",
-    TANH + "T u = (square * T(0.134145) + T(1)) * c; "
-    "gx = gy * ((t + T(1) + held * (T(1) - t * t) * u) * T(0.5));",
+    SIGMOIDS + "T u = (square * T(0.134145) + T(1)) * c; "
+    "T s = held < T(0) ? smaller : larger; T rest = held < T(0) ? larger : smaller; "
+    "gx = gy * (s * (held * rest * u + T(1)));",
 )
-LOG_SUM_EXP_SOURCE = ReductionSource(
-    "tinynode_log_sum_exp", "T x, T largest", "T y", "exp(x - largest)", "log(a)"
+# The largest x add e^0 = 1 each, beside which a small rest of the sum would be lost.
+COUNT_LARGEST_SOURCE = ReductionSource(
+    "tinynode_count_largest", "T x, T largest", "T y", "x == largest ? T(1) : T(0)", "a"
 )
+SUM_REST_SOURCE = ReductionSource(
+    "tinynode_sum_rest", "T x, T largest", "T y", "x == largest ? T(0) : exp(x - largest)", "a"
+)
+# One +inf in a row has the limit 0, with -inf beside it; rows without a limit are NaN.
 LOG_SOFTMAX_SOURCE = ElementwiseSource(
-    "tinynode_log_softmax", "T x, T largest, T rest", "T y", "y = (x - largest) - rest;"
+    "tinynode_log_softmax",
+    "T x, T largest, T count, T rest",
+    "T y",
+    "bool has_limit = isfinite(largest) || (count == T(1) && largest > T(0)); "
+    "T shifted = x == largest && has_limit ? T(0) : x - largest; "
+    "y = shifted - log1p((has_limit ? rest : largest - largest) + (count - T(1)));",
 )
 # One row of log_p, (rows, classes), for each label; CuPy gives i, the place of the label.
 PICK_SOURCE = ElementwiseSource(
@@ -97,15 +120,19 @@ CROSS_ENTROPY_GRAD_SOURCE = ElementwiseSource(
     "T gx",
     "gx = label == ignored ? T(0) : (label == column ? expm1(log_p) : exp(log_p)) * scale;",
 )
-RECIPROCAL_DEVIATION_SOURCE = ReductionSource(
-    "tinynode_reciprocal_deviation",
-    "T x, T m, T length, T eps",
-    "T r",
-    "(x - m) * (x - m)",
-    "T(1) / sqrt(a / length + eps)",
+# k is a power of two for each row, so that no square overflows: m is the mean of x k.
+SCALED_MEAN_SOURCE = ReductionSource(
+    "tinynode_scaled_mean", "T x, T k, T length", "T m", "x * k", "a / length"
+)
+SCALED_VARIANCE_SOURCE = ReductionSource(
+    "tinynode_scaled_variance",
+    "T x, T m, T k, T length",
+    "T square",
+    "(x * k - m) * (x * k - m)",
+    "a / length",
 )
 STANDARDIZE_SOURCE = ElementwiseSource(
-    "tinynode_standardize", "T x, T m, T r", "T y", "y = (x - m) * r;"
+    "tinynode_standardize", "T x, T m, T k, T r", "T y", "y = (x * k - m) * r;"
 )
 MEAN_PRODUCT_SOURCE = ReductionSource(
     "tinynode_mean_product", "T g, T y, T length", "T mean", "g * y", "a / length"
@@ -141,11 +168,13 @@ _gelu = compile_elementwise(GELU_SOURCE)
 _gelu_grad = compile_elementwise(GELU_GRAD_SOURCE)
 _tanh_gelu = compile_elementwise(TANH_GELU_SOURCE)
 _tanh_gelu_grad = compile_elementwise(TANH_GELU_GRAD_SOURCE)
-_log_sum_exp = compile_reduction(LOG_SUM_EXP_SOURCE)
+_count_largest = compile_reduction(COUNT_LARGEST_SOURCE)
+_sum_rest = compile_reduction(SUM_REST_SOURCE)
 _log_softmax = compile_elementwise(LOG_SOFTMAX_SOURCE)
 _pick_losses = compile_elementwise(PICK_SOURCE)
 _cross_entropy_grad = compile_elementwise(CROSS_ENTROPY_GRAD_SOURCE)
-_reciprocal_deviation = compile_reduction(RECIPROCAL_DEVIATION_SOURCE)
+_scaled_mean = compile_reduction(SCALED_MEAN_SOURCE)
+_scaled_variance = compile_reduction(SCALED_VARIANCE_SOURCE)
 _standardize = compile_elementwise(STANDARDIZE_SOURCE)
 _mean_product = compile_reduction(MEAN_PRODUCT_SOURCE)
 _standardize_grad = compile_elementwise(STANDARDIZE_GRAD_SOURCE)
@@ -186,14 +215,15 @@ def tanh_gelu_grad(node: Any, arrays: Arrays) -> Any:
 
 
 def _log_softmax_array(x: Any, axis: int) -> Any:
-    """x - max - ln(sum of e^(x - max)), in three passes."""
+    """x - max - ln(sum of e^(x - max)), in four passes."""
     largest = cupy.max(x, axis=axis, keepdims=True)
-    rest = _log_sum_exp(x, largest, axis=axis, keepdims=True)
-    return _log_softmax(x, largest, rest)
+    count = _count_largest(x, largest, axis=axis, keepdims=True)
+    rest = _sum_rest(x, largest, axis=axis, keepdims=True)
+    return _log_softmax(x, largest, count, rest)
 
 
 def log_softmax(node: Any, arrays: Arrays) -> Any:
-    """``LogSoftmax`` in three passes."""
+    """``LogSoftmax`` in four passes."""
     node.retain_outputs((0,))
     return _not_covered(*arrays) or (_log_softmax_array(arrays[0], node.axis),)
 
@@ -243,20 +273,21 @@ def _length(x: Any, axes: tuple[int, ...]) -> float:
 
 
 def standardize(node: Any, arrays: Arrays) -> Any:
-    """``Standardize``, the core of all norms, in three passes."""
+    """``Standardize``, the core of all norms, in four passes: the first finds the scale."""
     (x,) = arrays
     refused = _not_covered(x)
     if refused:
         return refused
     node.retain_outputs((0, 2))
-    if node.center:
-        m = cupy.mean(x, axis=node.axes, keepdims=True)
-    else:
-        shape = tuple(1 if i in node.axes else size for i, size in enumerate(x.shape))
-        m = cupy.zeros(shape, dtype=x.dtype)
     length = _length(x, node.axes)
-    r = _reciprocal_deviation(x, m, length, node.eps, axis=node.axes, keepdims=True)
-    return _standardize(x, m, r), m, r
+    k = scale_of(x, node.axes, may_be_small=node.eps > square_range(x).least)
+    if node.center:
+        m = _scaled_mean(x, k, length, axis=node.axes, keepdims=True)
+    else:
+        m = cupy.zeros_like(k)
+    square = _scaled_variance(x, m, k, length, axis=node.axes, keepdims=True)
+    r = 1.0 / cupy.sqrt(square + node.eps * k * k)
+    return _standardize(x, m, k, r), m / k, r * k
 
 
 def standardize_grad(node: Any, arrays: Arrays) -> Any:

@@ -153,6 +153,81 @@ def test_kernels_give_what_portable_forwards_give(
     np.testing.assert_allclose(gx, expected_gx, rtol=tolerance, atol=tolerance)
 
 
+def check_like_numpy(
+    device: Device, function: Any, host: Any, tolerance: float, **constants: Any
+) -> None:
+    """Value and gradient by kernels, compared with the portable functions; NaN stays NaN."""
+    with np.errstate(all="ignore"):
+        *found, ran = used(device, function, host, **constants)
+        *expected, _ = used(tn.get_device("numpy"), function, host, **constants)
+    assert ran and not fallback_uses
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=1e-37)
+
+
+FAR = np.array([[np.nan, np.inf, -np.inf, 0.0, -0.0, 1e30, -1e30, -12.0, -9.0, -6.0, 12.0]])
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 5e-5), ("float64", 1e-13)])
+@pytest.mark.parametrize("approximate", [False, True])
+def test_gelu_far_from_zero(
+    approximate: bool, dtype: str, tolerance: float, device: Device
+) -> None:
+    """At -inf the value is 0, and the tail keeps its digits; the exponent of e is about -72."""
+    host = FAR.astype(dtype)
+    check_like_numpy(device, fn.gelu, host, tolerance, approximate=approximate)
+
+
+ROWS_AT_LIMITS = [
+    [2.0, np.inf, 3.0],
+    [-np.inf, np.inf, 3.0],
+    [-np.inf, 2.0, -np.inf],
+    [np.inf, 2.0, np.inf],
+    [np.inf, 2.0, np.nan],
+    [-np.inf] * 3,
+    [70.0, 0.0, 0.0],
+    [20.0, 0.0, 0.0],
+    [3.0, 3.0, 0.0],
+]
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 2e-6), ("float64", 1e-13)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_log_softmax_at_its_limits(
+    axis: int, dtype: str, tolerance: float, device: Device
+) -> None:
+    """Infinities have the limit of the portable function, and a sure class keeps -e^-70."""
+    rows = np.array(ROWS_AT_LIMITS, dtype)
+    host = np.ascontiguousarray(rows.T) if axis == 0 else rows
+    check_like_numpy(device, fn.log_softmax, host, tolerance, axis=axis)
+    if axis == 1:
+        labels = np.arange(len(rows)) % 3
+        x, t = (device.from_host(one) for one in (rows, labels))
+        with np.errstate(all="ignore"):
+            ours = fn.softmax_cross_entropy(x, t, reduction="none")
+            theirs = fn.softmax_cross_entropy(rows, labels, reduction="none")
+        found = tn.to_host(ours.array)
+        np.testing.assert_allclose(found, theirs.array, rtol=tolerance, atol=1e-37)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale"),
+    [("float32", 1e30), ("float32", 1e-30), ("float64", 1e200), ("float64", 1e-200)],
+)
+@pytest.mark.parametrize("function", [fn.layer_norm, fn.rms_norm, fn.batch_norm])
+def test_norms_at_every_scale(function: Any, dtype: str, scale: float, device: Device) -> None:
+    """The squares of such numbers overflow, or vanish."""
+    host = (X * scale).astype(dtype)
+    eps = 1e-45 if scale < 1 and dtype == "float64" else 1e-5
+    ones = [np.ones(7, dtype)] * (1 if function is fn.rms_norm else 2)
+
+    def norm(x: Any, **constants: Any) -> Any:
+        given = [tn.asarray(one, device=x.device) for one in ones]
+        return function(x, *given, **constants)
+
+    check_like_numpy(device, norm, host, 1e-5 if dtype == "float32" else 1e-12, eps=eps)
+
+
 @pytest.mark.parametrize(
     ("function", "arrays", "constants", "reason"),
     [
