@@ -205,7 +205,8 @@ def test_log_softmax_at_its_limits(
         x, t = (device.from_host(one) for one in (rows, labels))
         with np.errstate(all="ignore"):
             ours = fn.softmax_cross_entropy(x, t, reduction="none")
-            theirs = fn.softmax_cross_entropy(rows, labels, reduction="none")
+            with tn.using_device("numpy"):
+                theirs = fn.softmax_cross_entropy(rows, labels, reduction="none")
         found = tn.to_host(ours.array)
         np.testing.assert_allclose(found, theirs.array, rtol=tolerance, atol=1e-37)
 

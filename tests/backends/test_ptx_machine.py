@@ -298,6 +298,18 @@ def test_fma_rounds_once(dtype: str) -> None:
             assert errors[0] == min(errors)
 
 
+def test_directed_roundings() -> None:
+    """Down, and towards zero, at a sum between two float32 numbers."""
+    x = np.asarray([1.0, -1.0, 1.0, -1.0], np.float32)
+    tiny = np.asarray([1e-20, 1e-20, -1e-20, -1e-20], np.float32)
+    text = ".entry k() { add.rz.f32 %a, %b, %c; fma.rm.f32 %a, %b, %b, %c; }"
+    towards_zero, down = read_module(text).functions["k"].blocks[0]
+    found = arithmetic.compute(towards_zero, [x, tiny])
+    np.testing.assert_array_equal(found, np.float32([1, -1 + 2**-24, 1 - 2**-24, -1]))
+    found = arithmetic.compute(down, [x, x, tiny])
+    np.testing.assert_array_equal(found, np.float32([1, 1, 1 - 2**-24, 1 - 2**-24]))
+
+
 @pytest.mark.parametrize(
     ("instruction", "arrays", "expected"),
     [
@@ -351,10 +363,10 @@ def test_the_parts_of_an_instruction() -> None:
 
 
 @pytest.mark.parametrize(
-    "middle", ["vote.sync.all.pred %p2, %p1, -1;", "add.rz.f32 %f2, %f1, %f1;", "+1;"]
+    "middle", ["vote.sync.all.pred %p2, %p1, -1;", "sub.rz.f32 %f2, %f1, %f1;", "+1;"]
 )
 def test_an_unknown_instruction_is_an_error(middle: str) -> None:
-    with pytest.raises(UnknownPTXError, match=r"vote|add\.rz|not an instruction"):
+    with pytest.raises(UnknownPTXError, match=r"vote|sub\.rz|not an instruction"):
         run(middle + " mov.f32 %f2, %f1;", X)
 
 

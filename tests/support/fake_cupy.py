@@ -351,7 +351,7 @@ def errstate(**options: str) -> Iterator[None]:
     state.errstate = {}
 
 
-def make_modules() -> dict[str, ModuleType]:
+def make_modules(kernels: Any) -> dict[str, ModuleType]:
     """``cupy`` and ``cupyx``, with what tinynode_cupy and array_api_compat ask of them."""
     names = ("cupy", "cupy.linalg", "cupy.fft", "cupy.cuda", "cupy.cuda.device", "cupyx")
     modules = {name: ModuleType(name) for name in names}
@@ -366,8 +366,8 @@ def make_modules() -> dict[str, ModuleType]:
         setattr(cupy, part, modules[f"cupy.{part}"])
     modules["cupy.linalg"].solve = solve  # type: ignore[attr-defined]
     vars(cupy).update(
-        ElementwiseKernel=ElementwiseKernel,
-        ReductionKernel=ReductionKernel,
+        ElementwiseKernel=kernels.ElementwiseKernel,
+        ReductionKernel=kernels.ReductionKernel,
         __version__="0 (tests/support/fake_cupy.py)",
         array=array,
         asarray=asarray,
@@ -418,14 +418,15 @@ def added_modules(modules: dict[str, ModuleType]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def installed() -> Iterator[ModuleType]:
+def installed(kernels: Any = None) -> Iterator[ModuleType]:
     """The backend ``tinynode_cupy`` on top of the fake CuPy; afterwards nothing is left of both.
 
-    Gives the backend's module, registered.
+    Gives the backend's module, registered. ``kernels`` is a module with other kernel classes.
     """
+    kernels = kernels or sys.modules[__name__]
     with contextlib.ExitStack() as stack:
         stack.enter_context(restored_tables())
-        stack.enter_context(added_modules(make_modules()))
+        stack.enter_context(added_modules(make_modules(kernels)))
         for name in list(sys.modules):
             if name.startswith(("tinynode_cupy", "array_api_compat.cupy")):
                 del sys.modules[name]

@@ -8,6 +8,7 @@ machine, and compared with the portable functions.
     arithmetic.py    the instructions that compute
     memory.py        one flat memory that knows which bytes may be read and written
     machine.py       the threads of a launch, as lanes of NumPy arrays
+    cupy_kernels.py  CuPy's kernel classes: CuPy's source, NVRTC, and a launch on the machine
 
 The machine shows that the text of a kernel is right: indices, strides, the last threads, dtypes.
 It does not show launches by a driver, streams, the order of memory between threads, or speed.

@@ -60,16 +60,29 @@ def odd_sum(x: Array, y: Array) -> Array:
     return np.where(np.isfinite(total) & np.isfinite(error), odd, total)
 
 
+def to_float32(one: Instruction, total: Array) -> Array:
+    """A float64 number, rounded to odd before: to nearest, ``.rm`` down, ``.rz`` towards zero."""
+    result = total.astype(np.float32)
+    wide = result.astype(np.float64)
+    if "rm" in one.modifiers:
+        return np.where(wide > total, np.nextafter(result, np.float32(-np.inf)), result)
+    if "rz" in one.modifiers:
+        is_far = np.abs(wide) > np.abs(total)
+        return np.where(is_far, np.nextafter(result, np.float32(0)), result)
+    return result
+
+
+def add(one: Instruction, x: Array, y: Array) -> Array:
+    if x.dtype == np.float32 and "rz" in one.modifiers:
+        return to_float32(one, odd_sum(x.astype(np.float64), y.astype(np.float64)))
+    return x + y
+
+
 def fma(one: Instruction, x: Array, y: Array, z: Array) -> Array:
     """x y + z, rounded once."""
     if x.dtype == np.float32:
         x, y, z = (a.astype(np.float64) for a in (x, y, z))
-        total = odd_sum(x * y, z)  # the product of two float32 numbers is exact
-        result = total.astype(np.float32)
-        if "rm" in one.modifiers:
-            above = result.astype(np.float64) > total
-            result = np.where(above, np.nextafter(result, np.float32(-np.inf)), result)
-        return result
+        return to_float32(one, odd_sum(x * y, z))  # the product of two float32 numbers is exact
     product, error = two_product(x, y)
     total, rest = two_sum(product, z)
     result = total + odd_sum(rest, error)
@@ -233,7 +246,6 @@ class Operation(NamedTuple):
 COMPARISONS = "eq ne lt le gt ge equ neu ltu leu gtu geu num nan"
 PLAIN = {
     "abs": Operation(np.abs, "ftz"),
-    "add": Operation(np.add, "rn ftz"),
     "and": Operation(np.bitwise_and),
     "neg": Operation(np.negative, "ftz"),
     "not": Operation(np.invert),
@@ -244,6 +256,7 @@ PLAIN = {
 }
 """Instructions that are functions of NumPy."""
 OPERATIONS = {
+    "add": Operation(add, "rn rz ftz"),
     "bfi": Operation(insert_bits),
     "clz": Operation(count_bits),
     "copysign": Operation(copysign),
@@ -300,7 +313,9 @@ def compute(one: Instruction, arrays: Sequence[Array]) -> Array:
         UnknownPTXError: an instruction or a modifier that the table does not have.
     """
     operation = OPERATIONS.get(one.name) or PLAIN.get(one.name)
-    if operation is None or not set(one.modifiers) <= set(operation.modifiers.split()):
+    is_known = operation is not None and set(one.modifiers) <= set(operation.modifiers.split())
+    is_directed = not {"rm", "rz"}.isdisjoint(one.modifiers)
+    if not is_known or (is_directed and one.types[0] != "f32"):
         raise UnknownPTXError(f"the machine does not know: {one.text}")
     flushes = "ftz" in one.modifiers
     arrays = [flush(x) if flushes and x.dtype == np.float32 else x for x in arrays]
