@@ -233,12 +233,24 @@ def test_constants_and_local_memory() -> None:
 def test_a_register_and_its_parts() -> None:
     middle = """
         cvt.f64.f32 %fd1, %f1;
-        { .reg .b32 %low; mov.b64 {%low, %r6}, %fd1; }
+        {
+        .reg .b32 %low;
+        mov.b64 {%low, %r6}, %fd1;
         xor.b32 %r7, %r6, -2147483648;
         mov.b64 %fd2, {%low, %r7};
+        }
         cvt.rn.f32.f64 %f2, %fd2;
     """
     np.testing.assert_array_equal(run(middle, X), -X)
+
+
+def test_a_scope_has_registers_of_its_own() -> None:
+    middle = """
+        mov.f32 %f2, %f1;
+        { .reg .f32 %f2, %f3; add.f32 %f2, %f1, %f1; mov.f32 %f3, %f2; }
+        { .reg .b64 %f3; mov.b64 %f3, 0; }
+    """
+    np.testing.assert_array_equal(run(middle, X), X)
 
 
 @pytest.mark.parametrize(

@@ -157,19 +157,46 @@ def _read_function(header: re.Match[str], body: str) -> Function:
 
 
 def _statements(body: str) -> Iterator[str]:
-    """The statements in order, labels among them, without the braces of scopes."""
+    """The statements in order, labels among them, without the braces of scopes.
+
+    A scope may declare ``%r1`` once more: its names get the number of the scope.
+    """
+    scopes: list[dict[str, str]] = []
+    count = 0
     for part in body.split(";"):
-        rest = part.strip()
+        rest = " ".join(part.split())
         while rest:
             label = LABEL.match(rest)
-            if rest[0] in "{}":
-                rest = rest[1:].strip()
-            elif label:
+            if label:
                 yield label[0]
                 rest = rest[label.end() :].strip()
+            elif rest[0] == "{":
+                count += 1
+                scopes.append({})
+                rest = rest[1:].strip()
+            elif rest[0] == "}":
+                scopes.pop()
+                rest = rest[1:].strip()
             else:
-                yield " ".join(rest.split())
+                if scopes:
+                    names = _declared(rest)
+                    scopes[-1].update({name: f"{name}_of_scope_{count}" for name in names})
+                yield _renamed(rest, scopes)
                 rest = ""
+
+
+def _declared(statement: str) -> list[str]:
+    registers, variable = REGISTERS.match(statement), VARIABLE.match(statement)
+    if registers:
+        return [name.strip() for name in registers[2].split(",")]
+    return [variable["name"]] if variable else []
+
+
+def _renamed(statement: str, scopes: list[dict[str, str]]) -> str:
+    names: dict[str, str] = {}
+    for scope in scopes:
+        names.update(scope)
+    return "".join(names.get(part, part) for part in re.split(r"(%?[\w$]+)", statement))
 
 
 def _add(function: Function, statement: str) -> None:
