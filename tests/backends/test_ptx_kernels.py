@@ -177,7 +177,14 @@ def run_node(name: str, arrays: list[Any], backend: ModuleType) -> Any:
     return updates.UpdateKernel(node).forward(tuple(arrays))
 
 
-def compare(name: str, dtype: str, layout: str, shape: tuple[int, ...], device: Device) -> None:
+def compare(
+    name: str,
+    dtype: str,
+    layout: str,
+    shape: tuple[int, ...],
+    device: Device,
+    tolerances: dict[str, float] = TOLERANCES,
+) -> None:
     """The kernels give what the portable forward gives."""
     work = (WORKS | UPDATES)[name]
     pairs = work.draw(Draw(device, dtype, layout, shape)).pairs
@@ -189,7 +196,7 @@ def compare(name: str, dtype: str, layout: str, shape: tuple[int, ...], device: 
     assert len(found) == len(expected)
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
-        tolerance = TOLERANCES[dtype]
+        tolerance = tolerances[dtype]
         np.testing.assert_allclose(tn.to_host(ours), theirs, rtol=tolerance, atol=tolerance)
 
 
@@ -215,6 +222,17 @@ def test_indices_of_64_bits(name: str, device: Device) -> None:
     """CuPy indexes arrays of 2 GiB and more in this way."""
     with changed(index_32_bits=False):
         compare(name, "float32", "strided", (7, 13), device)
+
+
+@pytest.mark.parametrize("error", [-2.0, 2.0])
+def test_errors_of_approximate_instructions(
+    error: float, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CUDA allows ex2.approx, div.approx and rcp.approx about two units in the last place."""
+    monkeypatch.setattr("ptx.arithmetic.APPROXIMATE_ERROR", error)
+    for name, work in (WORKS | UPDATES).items():
+        with op_drivers.naming(name):
+            compare(name, "float32", "", work.shapes[0], device, {"float32": 4e-6})
 
 
 def test_many_thread_blocks(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 Sums, products, quotients and square roots are rounded as IEEE 754 and PTX ask. ``fma`` rounds
 once. ``.ftz`` makes subnormal float32 inputs and results zero. An ``.approx`` instruction gives
-the exact result, rounded: on a GPU the last bits may differ.
+the exact result, rounded. On a GPU the last bits may differ: a test sets ``APPROXIMATE_ERROR``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import numpy as np
 from ptx.reader import DTYPES, Instruction, UnknownPTXError
 
 Array = Any
+APPROXIMATE_ERROR = 0.0
+"""An error that tests add to each ``.approx`` result at float32, in units of the last place."""
 
 
 # --- floating point ------------------------------------------------------------------------------
@@ -321,6 +323,8 @@ def compute(one: Instruction, arrays: Sequence[Array]) -> Array:
     arrays = [flush(x) if flushes and x.dtype == np.float32 else x for x in arrays]
     given = arrays if one.name in PLAIN else [one, *arrays]
     result = operation.function(*given)
+    if "approx" in one.modifiers and result.dtype == np.float32 and APPROXIMATE_ERROR:
+        result = result + np.float32(APPROXIMATE_ERROR) * np.spacing(result)
     return flush(result) if flushes and result.dtype == np.float32 else result
 
 
