@@ -915,3 +915,14 @@ def test_a_name_cannot_steer_the_terminal():
     for text in (*texts, str(caught.value)):
         assert "\x1b" not in text and "red\n" not in text and "\\x1b[31mred" in text
     assert x.name == "\x1b[31mred\n"
+
+
+@pytest.mark.parametrize("device", ["numpy", "strict:device1"])
+def test_tolist_gives_python_numbers_from_every_device(device):
+    x = tn.asarray([[1.0, 2.5]], device=device)
+    assert x.tolist() == [[1.0, 2.5]]
+    assert x[0, 1].tolist() == 2.5
+    assert tn.asarray(np.zeros((0, 2)), device=device).tolist() == []
+    assert (x > 2.0).tolist() == [[False, True]]
+    with pytest.raises(tn.errors.TraceError, match=r"x\.tolist\(\)"):
+        tn.compile(lambda x: x * x.tolist()[0][0])(x)

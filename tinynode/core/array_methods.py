@@ -135,6 +135,11 @@ class ArrayMethods(Operators):
             )
         return to_host(self.raw).item()
 
+    def tolist(self) -> Any:
+        """The elements as Python numbers, in nested lists; a number for shape ()."""
+        tell_value_read("x.tolist()")
+        return to_host(self.filled_array()).tolist()
+
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ValueError(

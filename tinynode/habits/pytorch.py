@@ -114,7 +114,6 @@ ATTRIBUTES = (
     Habit("x", "contiguous is_contiguous", "x", "No layout exists in tinynode: leave it out."),
     Habit("x", "is_cuda", "x.device"),
     Habit("x", "register_hook", "tn.FunctionHook", "A hook sees every function of a block."),
-    Habit("x", "tolist", "x.array.tolist()"),
     Habit("x", "view", "x.reshape(2, 3)"),
     Habit("x", "view_as reshape_as", "x.reshape(y.shape)"),
     Habit("x", "permute", "x.transpose(0, 2, 1)", "transpose takes all axes, as in NumPy."),

@@ -441,12 +441,19 @@ class Trainer(RefusesKeywords):
                     f"Trainer: {argument} must be of the class {wanted.__name__}, got "
                     f"{describe(value)}. The order is Trainer(model, loss, optimizer, train)."
                 )
+        self._check_loss()
+        self._check_batches()
+        self._check_names()
+
+    def _check_loss(self) -> None:
         name = getattr(self.loss, "__name__", "")
         if getattr(self.loss, "__module__", "").startswith("tinynode.functions"):
             raise TypeError(
                 f"Trainer: loss is called with the model and a batch, and {name} takes no model. "
                 f"Write loss=lambda model, x, t: F.{name}(model(x), t)."
             )
+
+    def _check_batches(self) -> None:
         for argument, batches in (("train", self.train), ("validation", self.validation)):
             if isinstance(batches, Dataset):
                 raise TypeError(
@@ -458,6 +465,9 @@ class Trainer(RefusesKeywords):
                     f"Trainer: {argument} must be batches with len(), such as a DataLoader or a "
                     f"list of tuples, got {describe(batches)}."
                 )
+
+    def _check_names(self) -> None:
+        """The metrics, and the number that is monitored."""
         if self.metrics and self.validation is None:
             raise ValueError("Trainer: metrics are measured on validation=..., which is missing.")
         for name, metric in self.metrics.items():
