@@ -6,6 +6,8 @@ gradients.
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -284,3 +286,128 @@ def test_predict_gives_the_outputs_of_all_batches() -> None:
     np.testing.assert_array_equal(run.predict([x]).array, found.array[:4])
     with pytest.raises(ValueError, match="there are no batches"):
         run.predict([])
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def table(tmp_path: Path, text: str, **options: Any) -> nn.TableDataset:
+    path = tmp_path / "t.csv"
+    path.write_text(text, encoding="utf-8")
+    return nn.TableDataset(path, "y", **options)
+
+
+def test_the_order_of_classes_depends_on_the_names_alone(tmp_path: Path) -> None:
+    """Texts of one value, and nan, came in the order of a set, which differs by process."""
+    for names in (["1.0", "1", "0"], ["1", "0", "1.0"]):
+        rows = "".join(f"{i},{name}\n" for i, name in enumerate(names))
+        assert table(tmp_path, f"x,y\n{rows}").classes == ["0", "1", "1.0"]
+    for names in (["nan", "2", "1"], ["1", "nan", "2"]):
+        rows = "".join(f"{i},{name}\n" for i, name in enumerate(names))
+        assert table(tmp_path, f"x,y\n{rows}").classes == ["1", "2", "nan"]
+
+
+def test_a_table_without_one_class_has_the_labels_of_the_whole(tmp_path: Path) -> None:
+    whole = table(tmp_path, "x,y\n1,cat\n2,ant\n3,dog\n")
+    part = table(tmp_path, "x,y\n1,dog\n2,cat\n", classes=whole.classes)
+    assert part.classes == ["ant", "cat", "dog"]
+    assert part.arrays[1].tolist() == [2, 1]
+    with pytest.raises(ValueError, match="line 3, column 'y': 'emu' is none of the classes"):
+        table(tmp_path, "x,y\n1,dog\n2,emu\n", classes=whole.classes)
+    with pytest.raises(ValueError, match="classes must be texts, each once"):
+        table(tmp_path, "x,y\n1,dog\n", classes=["dog", "dog"])
+
+
+def test_a_number_beyond_the_dtype_is_no_infinity(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="line 3, column 'x': '1e39' is too large for float32"):
+        table(tmp_path, "x,y\n1,a\n1e39,a\n")
+    with pytest.raises(ValueError, match="line 2, column 'y': '-70000' is too large for float16"):
+        table(tmp_path, "x,y\n1,-70000\n", regression=True, dtype="float16")
+    assert table(tmp_path, "x,y\n1e39,a\n", dtype="float64").arrays[0].tolist() == [[1e39]]
+
+
+# --- images --------------------------------------------------------------------------------------
+
+
+def save(path: Path, pixels: Any, **options: Any) -> Path:
+    images = pytest.importorskip("PIL.Image")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    images.fromarray(np.asarray(pixels)).save(path, **options)
+    return path
+
+
+GREY = np.asarray([[0, 255, 51]], np.uint8)
+
+
+def test_a_class_without_images_keeps_its_label(tmp_path: Path) -> None:
+    """The labels behind it shifted, in the validation folder alone."""
+    for part in ("train", "validation"):
+        for name in ("ant", "bee", "cat"):
+            save(tmp_path / part / name / "1.png", GREY)
+    (tmp_path / "validation" / "bee" / "1.png").unlink()
+    whole = nn.ImageFolder(tmp_path / "train")
+    part = nn.ImageFolder(tmp_path / "validation")
+    assert part.classes == whole.classes == ["ant", "bee", "cat"]
+    assert part.labels.tolist() == [0, 2]
+    (tmp_path / "validation" / "bee").rmdir()
+    part = nn.ImageFolder(tmp_path / "validation", classes=whole.classes)
+    assert part.labels.tolist() == [0, 2]
+    with pytest.raises(ValueError, match="which is none of the classes ant, bee"):
+        nn.ImageFolder(tmp_path / "validation", classes=["ant", "bee"])
+
+
+def test_hidden_and_nested_images(tmp_path: Path) -> None:
+    save(tmp_path / "bee" / "deep" / "er" / "1.png", GREY)
+    save(tmp_path / "bee" / "._1.png", GREY)
+    save(tmp_path / "bee" / ".thumbnails" / "1.png", GREY)
+    save(tmp_path / ".cache" / "1.png", GREY)
+    (tmp_path / "bee" / "loop").symlink_to(tmp_path / "bee", target_is_directory=True)
+    folder = nn.ImageFolder(tmp_path)
+    assert folder.classes == ["bee"]
+    assert folder.files == [tmp_path / "bee" / "deep" / "er" / "1.png"]
+
+
+def test_a_photo_is_turned_as_its_camera_says(tmp_path: Path) -> None:
+    images = pytest.importorskip("PIL.Image")
+    exif = images.Exif()
+    exif[0x0112] = 6  # turn by 90 degrees
+    save(tmp_path / "a" / "1.png", GREY, exif=exif)
+    image, _ = nn.ImageFolder(tmp_path, mode="L")[0]
+    np.testing.assert_allclose(image[0, :, 0], [0, 1, 0.2], rtol=1e-6)
+    assert image.shape == (1, 3, 1)
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_pixels_of_16_bits_are_not_cut_off(tmp_path: Path, mode: str) -> None:
+    save(tmp_path / "a" / "1.png", np.asarray([[0, 65535, 13107, 256]], np.uint16))
+    image, _ = nn.ImageFolder(tmp_path, mode=mode)[0]
+    assert image.shape == ({"L": 1, "RGB": 3}[mode], 1, 4) and image.dtype == np.float32
+    for channel in image:
+        np.testing.assert_allclose(channel[0], [0, 1, 0.2, 256 / 65535], rtol=1e-6)
+    larger, _ = nn.ImageFolder(tmp_path, mode=mode, size=(2, 8))[0]
+    assert larger.shape[1:] == (2, 8) and 0 <= larger.min() <= larger.max() <= 1
+
+
+def test_floating_pixels_are_refused_by_name(tmp_path: Path) -> None:
+    path = save(tmp_path / "a" / "1.tiff", np.asarray([[0.5, 2.0]], np.float32))
+    with pytest.raises(ValueError, match=f"{path} has pixels of Pillow's mode F"):
+        nn.ImageFolder(tmp_path)[0]
+
+
+def test_normalize_takes_integers_as_numbers() -> None:
+    """0 - 128 of uint8 is 128."""
+    found = nn.transforms.normalize(np.asarray([[[0, 255]]], np.uint8), 127.5, 127.5)
+    assert found.tolist() == [[[-1.0, 1.0]]] and found.dtype == np.float32
+
+
+# --- logs ----------------------------------------------------------------------------------------
+
+
+def test_a_log_of_json_has_null_for_nan(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    run = trainer(
+        batches(), validation=batches(), metrics={"odd": lambda m, x, t: np.nan}, log=path
+    )
+    run.run(1, quiet=True)
+    strict = json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(name))
+    assert strict["odd"] is None and strict["epoch"] == 1

@@ -38,19 +38,21 @@ class TableDataset(ArrayDataset):
         columns: the names of the columns of numbers; by default all except ``label``.
         regression: False for labels that are classes: integers from 0, in the order of
             ``classes``. True for labels that are numbers.
+        classes: the texts of the classes, in order, as for ``validation`` those of the table to
+            train on; by default those of the file.
         delimiter: the character between two columns.
         dtype: the dtype of the numbers; ``config.dtype`` by default.
 
     Attributes:
         columns: the names of the columns of numbers, a list of length k.
-        classes: the texts of the classes, sorted; numbers are sorted by value. Empty for
-            ``regression``.
+        classes: the texts of the classes; those of the file are sorted, numbers by value. Empty
+            for ``regression``.
         arrays: the numbers, (n, k), and the labels, (n).
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: a column is missing, or a value is missing or no number; the message names the
-            line and the column.
+        ValueError: a column is missing, or a value is missing, no number, too large for the dtype
+            or no class of ``classes``; the message names the line and the column.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class TableDataset(ArrayDataset):
         *,
         columns: Iterable[str] | None = None,
         regression: bool = False,
+        classes: Iterable[str] | None = None,
         delimiter: str = ",",
         dtype: Any = None,
     ) -> None:
@@ -72,16 +75,18 @@ class TableDataset(ArrayDataset):
         kind = random.host_dtype(dtype)
         lines = range(len(table.rows))
         places = [table.place(name) for name in self.columns]
-        numbers = [[table.number(i, place) for place in places] for i in lines]
+        numbers = [[table.number(i, place, kind) for place in places] for i in lines]
         arrays = [numpy.asarray(numbers, kind).reshape(len(lines), len(self.columns))]
         if label is not None and regression:
             place = table.place(label)
-            arrays.append(numpy.asarray([table.number(i, place) for i in lines], kind))
+            arrays.append(numpy.asarray([table.number(i, place, kind) for i in lines], kind))
         elif label is not None:
             place = table.place(label)
             texts = [table.text(i, place) for i in lines]
-            self.classes = _sorted_classes(set(texts))
-            codes = {text: code for code, text in enumerate(self.classes)}
+            self.classes = _sorted_classes(set(texts)) if classes is None else list(classes)
+            codes = _codes("TableDataset", self.classes)
+            for i, text in enumerate(texts):
+                table.require_class(i, place, text, codes)
             arrays.append(numpy.asarray([codes[text] for text in texts], numpy.int64))
         super().__init__(*arrays)
 
@@ -158,8 +163,16 @@ class _Table:
     def _where(self, row: int, place: int) -> str:
         return f"{self.path}, line {self._lines[row]}, column {short_text(self.header[place])}"
 
-    def number(self, row: int, place: int) -> float:
-        """The number of a cell."""
+    def require_class(self, row: int, place: int, text: str, codes: dict[str, int]) -> None:
+        """Raise an error if a text is no class."""
+        if text not in codes:
+            raise ValueError(
+                f"{self._where(row, place)}: {short_text(text)} is none of the classes "
+                f"{listed(codes)}. Add it to classes=[...], or remove the line."
+            )
+
+    def number(self, row: int, place: int, dtype: Any) -> float:
+        """The number of a cell, in the range of a dtype."""
         text = self.text(row, place)
         try:
             value = float(text)
@@ -170,25 +183,51 @@ class _Table:
                 f"{self._where(row, place)}: {short_text(text)} is no finite number. Choose the "
                 "columns of numbers by columns=[...], or write the column as numbers."
             )
+        if abs(value) > float(numpy.finfo(dtype).max):
+            raise ValueError(
+                f"{self._where(row, place)}: {short_text(text)} is too large for {dtype}. Give "
+                'dtype="float64", or scale the column.'
+            )
         return value
 
 
 def _sorted_classes(texts: set[str]) -> list[str]:
-    """The texts, by value if all are numbers."""
+    """The texts in order, by value if all are numbers: the order depends on the texts alone."""
+    by_text = sorted(texts)  # 1 and 1.0 have one value
     try:
-        return sorted(texts, key=float)
+        are_numbers = all(math.isfinite(float(text)) for text in by_text)
     except ValueError:
-        return sorted(texts)
+        are_numbers = False
+    return sorted(by_text, key=float) if are_numbers else by_text
+
+
+def _codes(title: str, classes: list[str]) -> dict[str, int]:
+    """The label of each class.
+
+    Raises:
+        ValueError: a name comes twice, or is no text.
+    """
+    codes = {name: code for code, name in enumerate(classes)}
+    if len(codes) < len(classes) or not all(isinstance(name, str) for name in classes):
+        raise ValueError(
+            f"{title}: classes must be texts, each once, got {short_text(str(classes))}."
+        )
+    return codes
 
 
 class ImageFolder(Dataset):
     """Images in a folder for each class: sample i is (image, label).
 
-    ``flowers/rose/1.png`` is an image of the class ``rose``. An image is read when asked for, by
-    the optional library Pillow, as an array (channels, height, width) from 0 to 1.
+    ``flowers/rose/1.png`` is an image of the class ``rose``, and so is ``flowers/rose/red/1.png``.
+    An image is read when asked for, by the optional library Pillow, as an array (channels, height,
+    width) from 0 to 1. A photo is turned as its EXIF data say. Transparency is ignored. Files and
+    folders whose names begin with a dot do not count.
 
     Args:
         path: the folder of the folders.
+        classes: the names of the folders, in the order of the labels, as for ``validation`` those
+            of the folder to train on; by default all folders, sorted. A class without images keeps
+            its label.
         size: (height, width): images are scaled to this size; None keeps the sizes.
         mode: ``"RGB"`` for three channels, ``"L"`` for one channel, grey.
         max_pixels: the pixels of the largest image that is read; 50 million by default. A small
@@ -196,15 +235,15 @@ class ImageFolder(Dataset):
         dtype: the dtype of the images; ``config.dtype`` by default.
 
     Attributes:
-        classes: the names of the folders, sorted; a label is an index into this list.
+        classes: the names of the classes; a label is an index into this list.
         files: the paths of the images, sorted by class and name.
         labels: the labels, (n), int64.
 
     Raises:
         FileNotFoundError: there is no such folder.
         ImportError: Pillow is not installed.
-        ValueError: the folder has no folders with images, the mode is unknown, or an image has
-            more pixels than ``max_pixels``.
+        ValueError: the folder has no folders with images, a folder is none of ``classes``, or the
+            mode is unknown. An image has floating pixels, or more than ``max_pixels``.
         OSError: an image is damaged, or is in another format than PNG, JPEG, BMP, GIF, TIFF or
             WebP.
     """
@@ -213,6 +252,7 @@ class ImageFolder(Dataset):
         self,
         path: str | os.PathLike[str],
         *,
+        classes: Iterable[str] | None = None,
         size: tuple[int, int] | None = None,
         mode: str = "RGB",
         dtype: Any = None,
@@ -222,21 +262,23 @@ class ImageFolder(Dataset):
         if mode not in ("RGB", "L"):
             raise ValueError(f"ImageFolder: mode must be 'RGB' or 'L', got {mode!r}.")
         path = checked_path("ImageFolder", path)
-        folders = sorted(folder for folder in Path(path).iterdir() if folder.is_dir())
-        found = [
-            (file, folder.name)
-            for folder in folders
-            for file in sorted(folder.iterdir())
-            if file.suffix.lower() in _SUFFIXES
-        ]
+        folders = sorted(one for one in Path(path).iterdir() if one.is_dir() and _is_shown(one))
+        found = [(file, folder.name) for folder in folders for file in _images_below(folder)]
         if not found:
             raise ValueError(
                 f"ImageFolder: {os.fspath(path)} must have a folder of images for each class; no "
                 f"file such as {os.path.join(os.fspath(path), 'cat', '1.png')} was found."
             )
-        self.classes = sorted({name for _, name in found})
+        names = [folder.name for folder in folders]
+        self.classes = names if classes is None else list(classes)
         self.files = [file for file, _ in found]
-        codes = {name: code for code, name in enumerate(self.classes)}
+        codes = _codes("ImageFolder", self.classes)
+        for file, name in found:
+            if name not in codes:
+                raise ValueError(
+                    f"ImageFolder: {file} is in the folder {short_text(name)}, which is none of "
+                    f"the classes {listed(codes)}. Add it to classes=[...], or move the file."
+                )
         self.labels = numpy.asarray([codes[name] for _, name in found], numpy.int64)
         self.size, self.mode, self.dtype = size, mode, random.host_dtype(dtype)
         self.max_pixels = checked_size("ImageFolder: max_pixels", max_pixels, 1)
@@ -249,9 +291,52 @@ class ImageFolder(Dataset):
         if self.size is not None:
             height, width = self.size
             image = image.resize((width, height))
-        pixels = numpy.asarray(image, self.dtype) / self.dtype.type(255)
+        pixels = numpy.asarray(image, self.dtype)
+        if image.mode != "F":
+            pixels = pixels / self.dtype.type(255)
+        else:
+            pixels = numpy.clip(pixels, 0.0, 1.0)  # Pillow's cubic curves go beyond
+            if self.mode == "RGB":
+                pixels = numpy.stack([pixels] * 3, axis=-1)
         array = pixels[None] if pixels.ndim == 2 else numpy.moveaxis(pixels, -1, 0)
         return numpy.ascontiguousarray(array), self.labels[index]
+
+
+def _is_shown(path: Path) -> bool:
+    """True for a name without a dot at its start."""
+    return not path.name.startswith(".")
+
+
+def _images_below(folder: Path) -> list[Path]:
+    """The images in a folder and in its folders, sorted; a link to a folder does not count."""
+    found = []
+    for place, folders, files in os.walk(folder):
+        found += [Path(place, name) for name in (*files, *folders)]  # 1.png may be a folder
+        folders[:] = [name for name in folders if not name.startswith(".")]
+    return sorted(file for file in found if _is_shown(file) and file.suffix.lower() in _SUFFIXES)
+
+
+def _converted(image: Any, mode: str, path: Path) -> Any:
+    """The image upright, in a mode; pixels of 16 bits as floating grey from 0 to 1, mode F.
+
+    Raises:
+        ValueError: the pixels have no known range.
+    """
+    if image.mode in ("F", "I"):
+        raise ValueError(
+            f"ImageFolder: {path} has pixels of Pillow's mode {image.mode}, floating or of 32 "
+            "bits, whose range is not known. Write the image with 8 or 16 bits."
+        )
+    upright = _pillow_operations().exif_transpose(image)
+    if not image.mode.startswith("I;16"):
+        return upright.convert(mode)
+    return _pillow().fromarray(numpy.asarray(upright, numpy.float32) / numpy.float32(65535))
+
+
+def _pillow_operations() -> Any:
+    from PIL import ImageOps  # of an extra
+
+    return ImageOps
 
 
 def _read_image(path: Path, mode: str, max_pixels: int) -> Any:
@@ -264,21 +349,30 @@ def _read_image(path: Path, mode: str, max_pixels: int) -> Any:
         with pillow.open(io.BytesIO(content), formats=_FORMATS) as image:
             width, height = image.size
             if width * height <= max_pixels:
-                return image.convert(mode)
+                return _converted(image, mode, path)
             pixels = f"{width} x {height} pixels"
     except too_large as error:  # Pillow has a limit of its own, and warns below it
         pixels = f"too many pixels for Pillow ({error})"
         if max_pixels > (pillow.MAX_IMAGE_PIXELS or 0):
             cure = "set PIL.Image.MAX_IMAGE_PIXELS, the limit of Pillow, to a larger number"
+    except ValueError as error:
+        if str(error).startswith("ImageFolder: "):
+            raise
+        raise _damaged(path, error) from error
     except Exception as error:  # damage: the decoders raise errors of many kinds
-        raise pillow.UnidentifiedImageError(
-            f"ImageFolder: {path} is no image of the formats {', '.join(_FORMATS)}, or it is "
-            f"damaged: {str(error)[:200] or type(error).__name__}"
-        ) from error
+        raise _damaged(path, error) from error
     raise ValueError(
         f"ImageFolder: {path} has {pixels}, and at most {max_pixels} pixels are read. Make the "
         f"image smaller, or {cure}."
     )
+
+
+def _damaged(path: Path, error: Exception) -> Exception:
+    made: Exception = _pillow().UnidentifiedImageError(
+        f"ImageFolder: {path} is no image of the formats {', '.join(_FORMATS)}, or it is "
+        f"damaged: {str(error)[:200] or type(error).__name__}"
+    )
+    return made
 
 
 def _pillow() -> Any:

@@ -10,6 +10,7 @@ import csv
 import importlib
 import io
 import json
+import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -45,7 +46,7 @@ class FileLog:
     def _text(self, rows: Sequence[Row]) -> str:
         if self._is_csv:
             return "".join(self._line(list(row.values())) for row in rows)
-        return "".join(json.dumps(row) + "\n" for row in rows)
+        return "".join(json.dumps(_finite(row), allow_nan=False) + "\n" for row in rows)
 
     def _line(self, cells: list[Any]) -> str:
         line = io.StringIO()
@@ -55,6 +56,11 @@ class FileLog:
     def start_again(self) -> None:
         """The next row writes the file anew: the run was resumed."""
         self._goes_on = False
+
+
+def _finite(row: Row) -> dict[str, float | None]:
+    """The row with None, JSON's null, for NaN and infinity, which JSON does not have."""
+    return {name: value if math.isfinite(value) else None for name, value in row.items()}
 
 
 class TensorBoardLog:

@@ -50,11 +50,14 @@ def normalize(
     """(image - mean) / deviation, with a number for all channels, or a number for each channel.
 
     Args:
-        image: (..., channels, height, width), floating; (height, width) for plain numbers.
+        image: (..., channels, height, width), or (height, width) for plain numbers. Integers are
+            taken as float32.
         mean: the mean, or the means (channels).
         deviation: the standard deviation, or the deviations (channels); not 0.
     """
     image = numpy.asarray(image)
+    if image.dtype.kind != "f":
+        image = image.astype(numpy.float32)
     center, scale = (_for_channels(v, image.dtype) for v in (mean, deviation))
     if not scale.all():
         raise ValueError("normalize: deviation must not be 0.")

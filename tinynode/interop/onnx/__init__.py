@@ -6,8 +6,8 @@ A function is traced to a net. Each operator of the net runs on arrays that writ
 |---|---|
 | ``models.py`` | traces the function, runs the net, makes the model |
 | ``arrays.py`` | the graph, its arrays, and their namespace |
-| ``operators.py`` | the ONNX operators of the functions of the Array API standard |
-| ``nodes.py`` | the backend, and the functions of tinynode with ONNX operators of their own |
+| ``operators.py`` | the ONNX operators of the Array API standard |
+| ``nodes.py`` | the backend; functions of tinynode with an ONNX operator of their own |
 | ``batches.py`` | batches of any length |
 """
 
@@ -51,8 +51,8 @@ def onnx_model(
     Raises:
         ImportError: the library onnx is not installed.
         OnnxError: ONNX has no operators for a function, or the function draws random numbers, or
-            depends on the length of the batch in a way that cannot be written; the message names
-            the function.
+            the batch's length decides in a way that cannot be written. The message names the
+            function.
         TraceError: f decides by a value, or gives no Variables.
         OperandError: f is no function; an example does not have the ``batch_axis``; or the result
             has a shape, with ``gradient=True``.
