@@ -173,6 +173,14 @@ class Step:
     form: str = "call"
     pick: int | str | None = None
 
+    def with_noise(self) -> Step:
+        """The step; an operand that came before is ``noisy(operand)``."""
+        args: list[Any] = []
+        for one in self.args:
+            again = isinstance(one, Var) and one in args
+            args.append(Var(f"noisy({one.name})") if again else one)
+        return dataclasses.replace(self, args=tuple(args))
+
     def line(self, functional: bool = False) -> str:
         """The step as a line of Python."""
         texts = [text_of(one) for one in self.args]
@@ -224,12 +232,13 @@ class Program:
 
         Args:
             functional: every step is a call of a function.
-            noisy: the results of all steps go through a function ``noisy``.
+            noisy: the results of all steps go through a function ``noisy``, and so does an operand
+                that stands twice in a step: x - x is rounded in one way, and its gradients cancel.
         """
         names = [one.name for one in self.inputs]
         lines = [f"{name} = noisy({name})" for name in names if noisy]
         for step in self.steps:
-            lines.append(step.line(functional))
+            lines.append((step.with_noise() if noisy else step).line(functional))
             if noisy:
                 lines.append(f"{step.target} = noisy({step.target})")
         lines.append(f"return [{', '.join(self.outputs)}]")
