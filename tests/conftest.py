@@ -86,6 +86,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         if counts:
             terminalreporter.section(title)
             terminalreporter.write_line(", ".join(f"{who}: {n}" for who, n in counts.items()))
-    if not terminalreporter.config.getoption("keyword"):  # else a part of the tests ran
+    option = terminalreporter.config.option
+    names = [one for one in option.file_or_dir if "::" in one]
+    if not (option.keyword or option.lf or option.maxfail or names):  # else a part ran
         all_reports = [one for reports in terminalreporter.stats.values() for one in reports]
         row_counts.write(all_reports)

@@ -260,6 +260,10 @@ def test_a_data_set_is_no_loader(where: str) -> None:
     given = {"train": data} if where == "train" else {"train": batches(), "validation": data}
     with pytest.raises(TypeError, match=rf"Write {where}=nn.DataLoader\(data"):
         trainer(**given)
+    for method in (trainer(batches()).predict, trainer(batches()).evaluate):
+        for wrong in (data, np.ones((4, 2)), tn.asarray(np.ones((4, 2)))):
+            with pytest.raises(TypeError, match=r"Write batches=nn.DataLoader\(data"):
+                method(wrong)
 
 
 def test_batches_may_begin_with_texts_or_be_nested() -> None:
@@ -411,3 +415,70 @@ def test_a_log_of_json_has_null_for_nan(tmp_path: Path) -> None:
     run.run(1, quiet=True)
     strict = json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(name))
     assert strict["odd"] is None and strict["epoch"] == 1
+
+
+def test_rules_of_ones_own_on_half_precision_keep_their_moments() -> None:
+    class Own(nn.Adam):
+        def update_one(self, array: Any, grad: Any, moments: Any, count: int) -> Any:
+            return super().update_one(array, grad, moments, count)
+
+    for make in (Own, nn.Adam):
+        p = nn.Parameter(np.ones(3, np.float16))
+        optimizer = make([p], eps=1e-3)
+        if make is nn.Adam:
+            optimizer.update_one = lambda p, g, moments, count: (
+                p - p.dtype.type(0.1) * g,
+                moments,
+            )
+        for _ in range(2):
+            p.grad = np.full(3, 0.1, np.float16)
+            optimizer.step()
+        assert p.array.dtype == np.float16 and (p.array < 1).all()
+
+
+def test_a_state_with_moments_of_float16_is_still_read() -> None:
+    p = nn.Parameter(np.ones(3, np.float16))
+    adam = nn.Adam([p])
+    state = adam.state_dict()
+    old = {k: v.astype(np.float16) if v.dtype == np.float32 else v for k, v in state.items()}
+    adam.load_state_dict(old)
+    assert {v.dtype.name for k, v in adam.state_dict().items() if k.endswith(("m", "v"))} == {
+        "float32"
+    }
+
+
+def test_a_moving_average_of_half_precision_moves() -> None:
+    """0.999 of a mean rounds to the mean itself in float16."""
+    model = nn.Linear(3, 2)
+    model.weight.array = np.zeros((2, 3), np.float16)
+    average = nn.ExponentialMovingAverage(model)
+    for _ in range(5000):
+        model.weight.array = np.ones((2, 3), np.float16)
+        average.update()
+    with average.average():
+        assert model.weight.array.dtype == np.float16
+        np.testing.assert_allclose(model.weight.array, 1 - 0.999**5000, rtol=1e-3)
+    other = nn.ExponentialMovingAverage(model)
+    other.load_state_dict(average.state_dict())
+    assert (
+        other.state_dict()["means/weight"].tolist()
+        == average.state_dict()["means/weight"].tolist()
+    )
+
+
+def test_lbfgs_on_half_precision_finds_the_minimum() -> None:
+    """The product of two changes of a gradient was 0, and a division by it followed."""
+    p = nn.Parameter(np.full(3, 3.0, np.float16))
+    optimizer = nn.LBFGS([p])
+    weights = np.asarray([1, 0.1, 0.01], np.float16)
+
+    def closure() -> Any:
+        optimizer.cleargrads()
+        y = F.sum((p - 1) ** 2 * weights) * 1e-3
+        y.backward()
+        return y
+
+    for _ in range(20):
+        optimizer.step(closure)
+    np.testing.assert_allclose(p.array, 1, atol=0.05)
+    optimizer.load_state_dict(optimizer.state_dict())

@@ -385,3 +385,35 @@ def test_a_file_is_whole_and_needs_no_tinynode(tmp_path: Path) -> None:
         [sys.executable, "-c", program, path], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["[0.7615942", "0.7615942]", "False"]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: F.sum(x) / min(x.shape[0], 32),
+        lambda x: F.sum(x[: x.shape[0] - x.shape[0] % 2], axis=0),
+        lambda x: F.softmax(x, axis=0) if x.shape[0] <= 16 else x,
+        lambda x: x * 2 if x.shape[0] > 1 else x,
+    ],
+)
+def test_a_function_that_decides_by_the_length_is_refused(f: Any) -> None:
+    with pytest.raises(TinynodeError, match="Leave batch_axis out"):
+        tn.interop.onnx_model(f, np.zeros((4, 3), np.float32), batch_axis=0)
+
+
+@pytest.mark.parametrize("axis", ["0", {"x": 0}, True, 1.0, (0.0,), ()])
+def test_a_batch_axis_of_another_type_is_named(axis: Any) -> None:
+    with pytest.raises(OperandError, match="batch_axis"):
+        tn.interop.onnx_model(F.exp, np.zeros((4, 3), np.float32), batch_axis=axis)
+
+
+@pytest.mark.parametrize("f", [lambda x: None, lambda x: 3.0])
+def test_a_model_without_outputs_is_refused(f: Any) -> None:
+    with pytest.raises(TinynodeError, match="Variable"):
+        tn.interop.onnx_model(f, np.zeros(3, np.float32))
+
+
+def test_gelu_of_minus_infinity_is_0() -> None:
+    x = np.asarray([-np.inf, 0.0, 1.0], np.float32)
+    (found,) = run(tn.interop.onnx_model(F.gelu, x), x).values()
+    np.testing.assert_allclose(found, tn.to_host(F.gelu(x)), atol=1e-6)

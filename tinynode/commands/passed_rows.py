@@ -12,6 +12,7 @@ from typing import Any
 
 from tinynode.atomic_file import replace_file
 from tinynode.configuration import cache_path
+from tinynode.safe_files import read_file
 
 KEYS = {"passed": int, "rows": int, "version": str, "day": str}
 """The parts of a record, with their types."""
@@ -32,9 +33,9 @@ def records() -> dict[str, dict[str, Any]]:
     """The record of each device; empty if there is no file, or another program's."""
     try:
         path = record_path()
-        if path.stat().st_size > LARGEST_FILE:
+        if not path.is_file():
             return {}
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_file(path, LARGEST_FILE))
     except (OSError, RuntimeError, ValueError, RecursionError):
         return {}
     if not isinstance(found, dict):
@@ -49,7 +50,7 @@ def _is_record(one: Any) -> bool:
         is_of_kind = type(one[key]) is kind
         if not is_of_kind or not str(one[key]).isprintable() or len(str(one[key])) > LONGEST:
             return False
-    return True
+    return bool(0 <= one["passed"] <= one["rows"])
 
 
 def write_records(new: dict[str, dict[str, Any]]) -> None:

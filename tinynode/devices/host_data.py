@@ -60,6 +60,8 @@ class Transfer:
 
 transfers: dict[tuple[str, str], Transfer] = {}
 """The copies from the host so far, by function and device."""
+MOST_KNOWN = 10_000
+"""The most entries of ``_known``."""
 _known: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
 """The memory that was copied, with its owner; an entry ends with the owner."""
 copy_listeners: list[Callable[[HostCopy], None]] = []
@@ -127,5 +129,7 @@ def _is_known(array: Any, device: Device) -> bool:
     address = array.__array_interface__["data"][0]
     key = (id(owner), address, array.shape, array.strides, array.dtype.str, device.name)
     is_known = key in _known
+    if len(_known) > MOST_KNOWN:
+        _known.clear()  # of a loop over parts of a large array
     _known[key] = owner
     return is_known

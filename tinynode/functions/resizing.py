@@ -201,7 +201,7 @@ def interpolate(
 
     With o of n places, place i lies at (i + 1/2) n / o - 1/2, or at i (n - 1) / (o - 1) with
     ``align_corners``; "linear" weighs the two neighbours. "nearest" takes place i n / o, rounded
-    down.
+    down. With a scale, 1 / scale stands for n / o.
 
     Args:
         x: (n, channels, ...), with one to three axes of places, floating.

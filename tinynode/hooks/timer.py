@@ -168,7 +168,7 @@ class TimerHook(CallHook):
             _report_row(name, row, unit)
             for name, row in sorted(summary.items(), key=_own_time, reverse=True)
         ]
-        number = str(len(self.finished))
+        number = str(len(self.finished) + len(self.copies))
         rows.append(["total", _in_unit(total, unit), "", number, "", "", ""])
         head = ["function", "time", "own time", "calls", "forward", "backward", "dtype"]
         if self.copies:

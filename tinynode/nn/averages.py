@@ -7,18 +7,20 @@ from contextlib import contextmanager
 from typing import Any
 
 from tinynode.core.conversion import assign
-from tinynode.devices import Array, to_host
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, is_float16, to_host
 from tinynode.nn.checks import RefusesKeywords, checked_number
 from tinynode.nn.groups import named_parameters
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import fresh_copy, moved
-from tinynode.nn.state import State, checked_state, number_arrays
+from tinynode.nn.state import State, checked_state, number_arrays, widened_state
 
 
 class ExponentialMovingAverage(RefusesKeywords):
     """A fading mean of each parameter, less noisy than the parameters of a single step.
 
     The means start as the parameters. At each ``update``:   mean <- rate * mean + (1 - rate) * p.
+    The mean of a parameter of float16 has float32, since a small step would be rounded away.
 
     Source: Polyak and Juditsky, Acceleration of Stochastic Approximation by Averaging, 1992;
     Tarvainen and Valpola, Mean Teachers, 2017.
@@ -34,7 +36,7 @@ class ExponentialMovingAverage(RefusesKeywords):
         self.count = 0
         self._parameters = dict(named_parameters("ExponentialMovingAverage", model))
         self._means: dict[str, Array] = {
-            name: moved(p.array, p.device) for name, p in self._parameters.items()
+            name: moved(_wide(p), p.device) for name, p in self._parameters.items()
         }
 
     def update(self) -> None:
@@ -42,7 +44,7 @@ class ExponentialMovingAverage(RefusesKeywords):
         means = {}
         for name, p in self._parameters.items():
             mean = self._mean(name)
-            means[name] = p.device.lift(self.rate * mean + (1 - self.rate) * p.array)
+            means[name] = p.device.lift(self.rate * mean + (1 - self.rate) * _wide(p))
         self._means = means
         self.count += 1
 
@@ -61,7 +63,7 @@ class ExponentialMovingAverage(RefusesKeywords):
         gradients = {name: p.grad_var for name, p in self._parameters.items()}
         try:
             for name, p in self._parameters.items():
-                assign(p, self._mean(name), p.device)
+                assign(p, p.xp.astype(self._mean(name), p.dtype), p.device)
             yield
         finally:
             for name, p in self._parameters.items():
@@ -82,7 +84,8 @@ class ExponentialMovingAverage(RefusesKeywords):
             StateError: a name, a shape or a dtype differs; the means are unchanged.
         """
         caller = "ExponentialMovingAverage.load_state_dict"
-        checked = checked_state(caller, state, self.state_dict())
+        own = self.state_dict()
+        checked = checked_state(caller, widened_state(state, own), own)
         self._means = {
             name: fresh_copy(checked[f"means/{name}"], p.device)
             for name, p in self._parameters.items()
@@ -91,3 +94,9 @@ class ExponentialMovingAverage(RefusesKeywords):
 
     def __repr__(self) -> str:
         return f"ExponentialMovingAverage({len(self._means)} parameters, rate={self.rate})"
+
+
+def _wide(p: Variable) -> Array:
+    """The array of a parameter; float16 as float32."""
+    array: Array = p.array
+    return p.xp.astype(array, p.xp.float32) if is_float16(array) else array

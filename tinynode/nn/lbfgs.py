@@ -15,14 +15,14 @@ import numpy
 
 from tinynode.core.conversion import assign
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, namespace_of, to_host
+from tinynode.devices import Array, is_float16, namespace_of, to_host
 from tinynode.errors import GraphError
 from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.groups import Parameters
 from tinynode.nn.line_search import SearchPoint, strong_wolfe
 from tinynode.nn.optimizers import Optimizer
 from tinynode.nn.parameter import fresh_copy
-from tinynode.nn.state import State
+from tinynode.nn.state import State, widened_state
 
 
 class _Pair(NamedTuple):
@@ -219,8 +219,10 @@ class LBFGS(Optimizer):
         return self._parameters[0].xp
 
     def _join(self, arrays: list[Array]) -> Array:
-        """The arrays as one array with a single axis."""
-        return self._xp.concat([self._xp.reshape(array, (-1,)) for array in arrays])
+        """The arrays as one array with a single axis; float16 as float32, for the products."""
+        xp = self._xp
+        joined = xp.concat([xp.reshape(array, (-1,)) for array in arrays])
+        return xp.astype(joined, xp.float32) if is_float16(joined) else joined
 
     def _gradient(self) -> Array:
         for slot in self.slots:
@@ -237,7 +239,7 @@ class LBFGS(Optimizer):
         for p in self._parameters:
             size = math.prod(p.shape)
             part = self._xp.reshape(x[start : start + size], p.shape)
-            assign(p, self._xp.asarray(part, copy=True), p.device)
+            assign(p, self._xp.astype(part, p.dtype), p.device)
             start += size
 
     def state_dict(self) -> State:
@@ -245,7 +247,9 @@ class LBFGS(Optimizer):
         state = super().state_dict()
         rows, memory = self.history_size, self._memory
         size = sum(math.prod(p.shape) for p in self._parameters)
-        empty = numpy.zeros((rows, size), to_host(self._parameters[0].array).dtype)
+        dtype = to_host(self._parameters[0].array).dtype
+        dtype = numpy.dtype(numpy.float32) if dtype == numpy.float16 else dtype
+        empty = numpy.zeros((rows, size), dtype)
         vectors = {"direction": empty[0].copy(), "gradient": empty[0].copy()}
         steps, changes, numbers = empty.copy(), empty.copy(), numpy.zeros(4)
         if memory is not None:
@@ -259,6 +263,7 @@ class LBFGS(Optimizer):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict(state)
+        state = widened_state(state, self.state_dict())
         length, scale, count, rows = numpy.asarray(state["memory/numbers"]).tolist()
         device = self._parameters[0].device
         if not count:

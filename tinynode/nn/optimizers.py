@@ -33,7 +33,7 @@ from tinynode.habits import missing_attribute
 from tinynode.nn.checks import RefusesKeywords, checked_number
 from tinynode.nn.groups import Parameters, named_groups, parameter_title
 from tinynode.nn.parameter import fresh_copy, moved
-from tinynode.nn.state import State, checked_state, number_arrays
+from tinynode.nn.state import State, checked_state, number_arrays, widened_state
 from tinynode.nn.updates import (
     AdamUpdate,
     DecayedSGDUpdate,
@@ -326,7 +326,8 @@ class Optimizer(RefusesKeywords):
             StateError: a name, a shape or a dtype differs; the optimizer is unchanged.
         """
         caller = f"{type(self).__name__}.load_state_dict"
-        checked = checked_state(caller, state, self.state_dict())
+        own = self.state_dict()
+        checked = checked_state(caller, widened_state(state, own), own)
         counts = {slot.name: int(checked[f"{slot.name}/count"]) for slot in self._slots}
         for name, count in counts.items():
             if count < 0:

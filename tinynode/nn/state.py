@@ -58,6 +58,20 @@ def number_arrays(**numbers: float) -> State:
     }
 
 
+def widened_state(state: Any, expected: Mapping[str, Any]) -> Any:
+    """A state with arrays of float16 as float32 where ``expected`` has float32."""
+    if not isinstance(state, Mapping):
+        return state
+    return {
+        name: array.astype(numpy.float32)
+        if name in expected
+        and expected[name].dtype == numpy.float32
+        and getattr(array, "dtype", None) == numpy.float16
+        else array
+        for name, array in state.items()
+    }
+
+
 def checked_state(caller: str, state: Mapping[str, Any], expected: Mapping[str, Any]) -> State:
     """The state as host arrays, with the names, shapes and dtypes of ``expected``.
 

@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from tinynode.configuration import using_config
 from tinynode.core.conversion import as_flag
 from tinynode.core.variable import Variable
+from tinynode.devices import is_array
 from tinynode.errors import NaNError, StateError, describe, short_text
 from tinynode.functions import concat
 from tinynode.nn.checkpoints import load_checkpoint, save_checkpoint
@@ -263,6 +264,7 @@ class Trainer(RefusesKeywords):
             batches = self.validation
         if batches is None:
             raise ValueError("Trainer.evaluate: give batches: the trainer has no validation=...")
+        refuse_data_set("Trainer.evaluate", "batches", batches)
         measures: dict[str, Metric] = {"loss": self.loss, **self.metrics}
         with self.averaged(), using_config(enable_backprop=False, train=False):
             sums, total = self._sums(measures, batches)
@@ -280,6 +282,7 @@ class Trainer(RefusesKeywords):
         Raises:
             ValueError: there are no batches.
         """
+        refuse_data_set("Trainer.predict", "batches", batches)
         with self.averaged(), using_config(enable_backprop=False, train=False):
             outputs = [self.model(as_arguments(batch)[0]) for batch in batches]
         if not outputs:
@@ -446,6 +449,10 @@ class Trainer(RefusesKeywords):
         self._check_names()
 
     def _check_loss(self) -> None:
+        if not callable(self.loss):
+            raise TypeError(
+                f"Trainer: loss must be a function loss(model, *batch), got {describe(self.loss)}."
+            )
         name = getattr(self.loss, "__name__", "")
         if getattr(self.loss, "__module__", "").startswith("tinynode.functions"):
             raise TypeError(
@@ -455,11 +462,7 @@ class Trainer(RefusesKeywords):
 
     def _check_batches(self) -> None:
         for argument, batches in (("train", self.train), ("validation", self.validation)):
-            if isinstance(batches, Dataset):
-                raise TypeError(
-                    f"Trainer: {argument} must be batches, got the data set {describe(batches)}. "
-                    f"Write {argument}=nn.DataLoader(data, batch_size=32, shuffle=True)."
-                )
+            refuse_data_set("Trainer", argument, batches)
             if batches is not None and not hasattr(batches, "__len__"):
                 raise TypeError(
                     f"Trainer: {argument} must be batches with len(), such as a DataLoader or a "
@@ -555,6 +558,19 @@ def compiled(loss: Callable[..., Variable]) -> Callable[..., Variable]:
 
     net: Callable[..., Variable] = compile(loss)
     return net
+
+
+def refuse_data_set(title: str, argument: str, batches: Any) -> None:
+    """Refuse what has samples, or is one batch, in the place of batches.
+
+    Raises:
+        TypeError: ``batches`` is a data set, an array or a Variable.
+    """
+    if isinstance(batches, Dataset | Variable) or is_array(batches):
+        raise TypeError(
+            f"{title}: {argument} must be batches, got {describe(batches)}. Write "
+            f"{argument}=nn.DataLoader(data, batch_size=32), or [batch]."
+        )
 
 
 def as_arguments(batch: Any) -> Batch:

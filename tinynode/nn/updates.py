@@ -41,8 +41,9 @@ class UpdateFunction(FunctionNode):
         xp = namespace_of(p)
         count = len(inputs) - len(self.numbers)
         wide = [xp.astype(x, xp.float32) if is_float16(x) else x for x in inputs[:count]]
-        new, *moments = self.step((*wide, *inputs[count:]))
-        return (xp.astype(new, p.dtype), *moments)
+        results = self.step((*wide, *inputs[count:]))
+        olds = (p, *inputs[2:count])  # a rule of one's own may give moments of float16
+        return tuple([xp.astype(y, x.dtype) for y, x in zip(results, olds, strict=True)])
 
     def step(self, inputs: Arrays) -> Arrays:
         """The formula, of inputs as in ``forward``."""
@@ -341,9 +342,11 @@ def own_step(
             f"{sorted(names)}."
         )
     for name, one in {"next array": found[0], **{f"moment {n!r}": new[n] for n in new}}.items():
-        if getattr(one, "shape", None) != array.shape or one.dtype != array.dtype:
+        dtypes = {array.dtype, *[moments[n].dtype for n in new if name == f"moment {n!r}"]}
+        if getattr(one, "shape", None) != array.shape or one.dtype not in dtypes:
             raise GraphError(
                 f"{title}: the {name} must be like the parameter, {describe(array)}; got "
                 f"{describe(one)}. For the dtype, end with xp.astype(..., array.dtype)."
             )
-    return found[0], dict(new)
+    xp = namespace_of(array)
+    return found[0], {name: xp.astype(one, moments[name].dtype) for name, one in new.items()}

@@ -17,10 +17,11 @@ import numpy
 
 from tinynode.core.conversion import asarray
 from tinynode.core.variable import Variable
-from tinynode.devices import to_host
-from tinynode.errors import OperandError, describe
+from tinynode.devices import is_floating, to_host
+from tinynode.errors import OperandError, describe, short_text
 from tinynode.interop.onnx.arrays import Graph, OnnxArray, OnnxError, constant
 from tinynode.interop.onnx.operators import XP, cast, integers
+from tinynode.net.structure import flatten
 
 LENGTHS = (37, 41, 43)
 """Three lengths that are rarely the length of another axis."""
@@ -40,12 +41,7 @@ def any_length(
         OnnxError: the function depends on the length in another way.
         OperandError: an example does not have the axis.
     """
-    axes = batch_axis if isinstance(batch_axis, tuple | list) else [batch_axis] * len(args)
-    if len(axes) != len(args) or all(axis is None for axis in axes):
-        raise OperandError(
-            f"onnx_model: batch_axis is {batch_axis}, and there are {len(args)} examples. Give an "
-            "integer, or a tuple with an integer or None for each example."
-        )
+    axes = _axes(args, batch_axis)
     pairs = list(zip(args, axes, strict=True))
     three = [write([_with_length(x, axis, n) for x, axis in pairs]) for n in LENGTHS]
     graphs = [one.graph for one in three]
@@ -59,6 +55,75 @@ def any_length(
     for same in zip(*[one.shapes() for one in three], strict=True):
         shapes.append([_length(lengths) for lengths in zip(*same, strict=True)])
     return three[0], shapes
+
+
+def compare_lengths(model: Any, values: Any, args: Sequence[Any], batch_axis: Any) -> None:
+    """Run the model in Python for short batches, and compare with the function.
+
+    A function may decide by the length: ``x / min(len(x), 32)`` has one graph for all long
+    batches. A length that the function refuses is left out, and so is one that onnx cannot run.
+
+    Raises:
+        OnnxError: the model gives other numbers.
+    """
+    from onnx.reference import ReferenceEvaluator  # takes long to import
+
+    axes = _axes(args, batch_axis)
+    lengths = [x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None]
+    runner = ReferenceEvaluator(model)
+    names = [one.name for one in model.graph.input]
+    for n in sorted({1, 2, 4, 16, *lengths}):
+        given = [_noisy(_with_length(x, axis, n)) for x, axis in zip(args, axes, strict=True)]
+        leaves = [to_host(x.raw) for x in flatten(tuple(given), "onnx_model")[0]]
+        try:
+            with numpy.errstate(all="ignore"):
+                expected = values(given)
+                found = runner.run(None, dict(zip(names, leaves, strict=True)))
+        except Exception:
+            continue
+        for output, got, wanted in zip(model.graph.output, found, expected, strict=True):
+            if not _agree(numpy.asarray(got), wanted):
+                raise OnnxError(
+                    f"onnx_model: {output.name} would be wrong for {n} examples, since the "
+                    "function decides by the length of the batch. Leave batch_axis out: the model "
+                    "then has the shapes of the examples."
+                )
+
+
+def _agree(got: Any, wanted: Any) -> bool:
+    """True for arrays that are equal but for rounding."""
+    if got.shape != wanted.shape:
+        return False
+    finite = numpy.abs(wanted[numpy.isfinite(wanted)]) if wanted.dtype.kind == "f" else wanted
+    scale = float(numpy.max(numpy.abs(finite), initial=0.0))
+    return bool(numpy.allclose(got, wanted, 1e-3, 1e-3 * scale, equal_nan=True))
+
+
+def _noisy(x: Any) -> Any:
+    """A floating example with noise added: an example is often zeros."""
+    if not isinstance(x, Variable) or not is_floating(x.raw):
+        return x
+    host = to_host(x.raw)
+    noise = numpy.random.default_rng(0).random(host.shape) / 2
+    return asarray(
+        (host + noise).astype(host.dtype), device=x.device, requires_grad=x.requires_grad
+    )
+
+
+def _axes(args: Sequence[Any], batch_axis: Any) -> list[int | None]:
+    """The axis of the batch of each example.
+
+    Raises:
+        OperandError: ``batch_axis`` is no integer, nor an integer or None for each example.
+    """
+    axes = list(batch_axis) if isinstance(batch_axis, tuple | list) else [batch_axis] * len(args)
+    are_axes = all(axis is None or type(axis) is int for axis in axes)
+    if not are_axes or len(axes) != len(args) or all(axis is None for axis in axes):
+        raise OperandError(
+            f"onnx_model: batch_axis is {short_text(batch_axis)}, and there are {len(args)} "
+            "examples. Give an integer, or a tuple with an integer or None for each example."
+        )
+    return axes
 
 
 def _with_length(x: Any, axis: int | None, n: int) -> Any:

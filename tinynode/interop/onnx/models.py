@@ -18,7 +18,7 @@ from tinynode.devices import to_host
 from tinynode.errors import OperandError, TinynodeError, describe, dtype_name
 from tinynode.interop.calls import zeros_like
 from tinynode.interop.onnx.arrays import Graph, OnnxArray, OnnxError, constant
-from tinynode.interop.onnx.batches import any_length
+from tinynode.interop.onnx.batches import any_length, compare_lengths
 from tinynode.interop.onnx.nodes import DEVICE
 from tinynode.net.helpers import Constant
 from tinynode.net.structure import flatten, paths, raw_indexes, unflatten
@@ -61,6 +61,7 @@ def write_model(
         model = writer.model(written, written.shapes())
     else:
         model = writer.model(*any_length(writer.write, args, batch_axis))
+        compare_lengths(model, writer.values, args, batch_axis)
     if file is not None:
         replace_file(file, model.SerializeToString())
     return model
@@ -119,8 +120,18 @@ class ModelWriter:
             for name, y in zip(one.output_names, results, strict=True):
                 self._check(one.type, y, found.specs.get(name))
                 values[name] = y
+        if not found.outputs:
+            raise OnnxError(
+                f"onnx_model: {self.title} returns no Variable, so the model would have no "
+                "output. Return Variables, also in a tuple, a list or a dict."
+            )
         outputs = [values[found.outputs[i]] for i, _ in paths(found.result)]
         return Written(graph, inputs, dict(zip(titles, outputs, strict=True)))
+
+    def values(self, args: Sequence[Any]) -> list[Any]:
+        """The outputs for arguments, computed eagerly, as NumPy arrays."""
+        result = self._with_gradient(tuple(args)) if self.gradient else self.f(*args)
+        return [to_host(y.raw) for y in flatten(result, self.title)[0]]
 
     def _trace(self, args: Sequence[Any]) -> Trace:
         @functools.wraps(self.signature)  # the inputs get the names of the parameters

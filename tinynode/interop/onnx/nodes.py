@@ -46,8 +46,9 @@ def _erf(graph: Graph, node: Any, x: Any) -> Any:
 
 
 def _gelu(graph: Graph, node: Any, x: Any) -> Any:
-    """x (1 + erf(x / sqrt 2)) / 2, which runtimes know as one operator."""
-    return x * (graph.add("Erf", [x * math.sqrt(0.5)], x) + 1.0) * 0.5
+    """x (1 + erf(x / sqrt 2)) / 2, with x held above -40: -inf times 0 is NaN."""
+    held = graph.add("Max", [x, constant(numpy.asarray(-40.0, x.dtype))], x)
+    return held * (graph.add("Erf", [held * math.sqrt(0.5)], x) + 1.0) * 0.5
 
 
 def _relu(graph: Graph, node: Any, x: Any) -> Any:
