@@ -13,6 +13,8 @@ from typing import Any
 import array_api_strict
 import numpy
 
+from tinynode.errors import DeviceError
+
 name = "strict"
 capabilities = frozenset({"cpu", "float64"})
 
@@ -21,6 +23,20 @@ _DEVICES = {
 }
 _INDICES = {device: index for index, device in _DEVICES.items()}
 _ARRAY_TYPE = type(array_api_strict.zeros(()))
+_PLAIN = _ARRAY_TYPE.__array__
+
+
+def _array(x: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+    """``numpy.asarray(x)``: refused off the CPU, and the error names the cure, as CuPy's does."""
+    if index_of(x) != "CPU_DEVICE":
+        raise DeviceError(
+            f"numpy.asarray: this array is on strict:{index_of(x)}, and functions of NumPy take "
+            "arrays of the host. Write tinynode.to_host(x), or a function of tinynode."
+        )
+    return _PLAIN(x, dtype, copy)
+
+
+_ARRAY_TYPE.__array__ = _array
 
 
 def devices() -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tinynode as tn
-from tinynode import nn
+from tinynode import errors, nn
 from tinynode.devices import clear_transfers
 from tinynode.errors import DeviceMixError, OperandError
 
@@ -267,3 +267,14 @@ def test_devices_that_differ_are_named_before_their_dtypes() -> None:
     images = tn.asarray(np.ones((1, 1, 4, 4), np.float32))
     with pytest.raises(DeviceMixError, match=rf"input 0 on numpy, input 1 on {AWAY}"):
         nn.Conv2d(1, 2, 3, device=AWAY)(images)
+
+
+@pytest.mark.parametrize("call", [np.argmax, np.asarray, np.exp, np.mean, lambda x: np.ones(3) * x])
+def test_numpy_s_functions_of_an_array_elsewhere_name_the_cure(call: Callable[[Any], Any]) -> None:
+    scores = away(np.asarray([1.0, 3.0, 2.0], np.float32))
+    with pytest.raises((errors.DeviceError, TypeError), match=r"to_host\(x\)|numpy"):
+        call(scores.array)
+    with pytest.raises(errors.DeviceError, match=r"on strict:device1.*tinynode.to_host\(x\)"):
+        np.argmax(scores.array)
+    assert np.argmax(tn.to_host(scores)) == 1
+    assert np.argmax(tn.asarray(ONES, device="strict").array) == 0
