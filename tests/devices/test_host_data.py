@@ -269,7 +269,9 @@ def test_devices_that_differ_are_named_before_their_dtypes() -> None:
         nn.Conv2d(1, 2, 3, device=AWAY)(images)
 
 
-@pytest.mark.parametrize("call", [np.argmax, np.asarray, np.exp, np.mean, lambda x: np.ones(3) * x])
+@pytest.mark.parametrize(
+    "call", [np.argmax, np.asarray, np.exp, np.mean, lambda x: np.ones(3) * x]
+)
 def test_numpy_s_functions_of_an_array_elsewhere_name_the_cure(call: Callable[[Any], Any]) -> None:
     scores = away(np.asarray([1.0, 3.0, 2.0], np.float32))
     with pytest.raises((errors.DeviceError, TypeError), match=r"to_host\(x\)|numpy"):
