@@ -280,3 +280,22 @@ def test_numpy_s_functions_of_an_array_elsewhere_name_the_cure(call: Callable[[A
         np.argmax(scores.array)
     assert np.argmax(tn.to_host(scores)) == 1
     assert np.argmax(tn.asarray(ONES, device="strict").array) == 0
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype"), [(AWAY, np.float16), (AWAY, np.longdouble), ("fast", np.float16)]
+)
+def test_a_dtype_that_the_device_lacks_is_named(device: str, dtype: Any) -> None:
+    array = np.ones(2, dtype)
+    if device == "fast":
+        assert tn.asarray(array, device=device).dtype == dtype
+        return
+    name = str(np.dtype(dtype))
+    for call in (lambda: tn.asarray(array, device=device), lambda: away() * array[:1]):
+        with pytest.raises(OperandError, match=f"{device} cannot hold .*{name}.*Cast the array"):
+            call()
+    with (
+        pytest.raises(OperandError, match=r"cannot hold .*float16"),
+        tn.using_config(dtype="float16"),
+    ):
+        tn.asarray([1.0], device=device)

@@ -14,7 +14,7 @@ from typing import Any
 from tinynode.devices.dtypes import FLOATING, kind_of_dtype
 from tinynode.devices.loader import backend_origin
 from tinynode.devices.protocol import Array, Backend, CurrentDevice, supports
-from tinynode.errors import DeviceError
+from tinynode.errors import DeviceError, OperandError, describe
 
 
 class Device:
@@ -61,11 +61,17 @@ class Device:
 
         Raises:
             DeviceError: the device has gone since it was first used.
+            OperandError: the device does not have the array's dtype.
         """
         try:
             return self.backend.from_host(array, self.index)
         except Exception as error:
             self._explain(error)
+            if isinstance(error, TypeError):
+                raise OperandError(
+                    f"{self.name} cannot hold {describe(array)}. Cast the array first, such as by "
+                    f"array.astype('float32'), or choose another device. The library: {error}"
+                ) from error
             raise
 
     def is_differentiable(self, array: Array | None) -> bool:
