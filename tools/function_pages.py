@@ -9,6 +9,7 @@ page ``docs/reference/functions.md`` gets the index in place of ``INDEX``.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -100,6 +101,7 @@ class Entry(NamedTuple):
         return self.function or self.classes[0]
 
 
+@functools.cache
 def exported() -> set[str]:
     """The names in ``__all__`` of all files, without the module ``linalg``."""
     return set().union(*[names_in(path.stem) for path in FUNCTIONS.glob("*.py")]) - {"linalg"}
@@ -113,6 +115,7 @@ def names_in(module: str) -> set[str]:
     return set()
 
 
+@functools.cache
 def tree_of(module: str) -> ast.Module:
     """The syntax tree of a file of ``tinynode/functions``."""
     return ast.parse((FUNCTIONS / f"{module}.py").read_text(encoding="utf-8"))
