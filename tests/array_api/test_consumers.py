@@ -91,7 +91,6 @@ NOT_ON_STRICT = {
     "integrate.tanhsinh": "SciPy passes Python's bool as a dtype",
     "integrate.tanhsinh(limit)": "SciPy passes Python's bool as a dtype",
     "integrate.tanhsinh(infinite)": "SciPy passes Python's bool as a dtype",
-    "integrate.nsum": "SciPy adds up bools",
     "integrate.nsum(infinite)": "SciPy adds up bools",
     "differentiate.derivative": "SciPy writes at an array of integers",
     "differentiate.derivative(x)": "SciPy writes at an array of integers",

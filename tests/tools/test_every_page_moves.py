@@ -24,7 +24,10 @@ ABOUT_OTHER_DEVICES = {
 }
 """Pages that name their devices: their texts hold where no device is set."""
 
-WITHOUT_FUNCTIONS = {"plots.md": "it draws numbers of the host"}
+WITHOUT_FUNCTIONS = {
+    "plots.md": "it draws numbers of the host",
+    "performance.md": "it limits the threads of NumPy",
+}
 """Pages on which no function runs."""
 
 MASKS = "array_api_strict writes with a mask on CPU_DEVICE alone"
