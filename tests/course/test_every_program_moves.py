@@ -60,10 +60,12 @@ def test_the_exceptions_are_programs() -> None:
 
 
 def cases() -> list[Any]:
+    """Each program on one of the two devices in the slow tests, on both in the long tests."""
     found = []
-    for name in PROGRAMS:
+    for number, name in enumerate(PROGRAMS):
+        usual = "torch" if number % 2 and name not in LONG_ON_TORCH else "strict:device1"
         for device in DEVICES:
-            is_long = device == "torch" and name in LONG_ON_TORCH
+            is_long = device != usual
             found.append(pytest.param(name, device, marks=[pytest.mark.long] if is_long else []))
     for name in SAMPLE:
         for device in ("jax", "sycl"):

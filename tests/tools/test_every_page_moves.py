@@ -75,7 +75,9 @@ def test_the_exceptions_are_pages() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "device", [pytest.param("fast", marks=pytest.mark.long), "torch", "strict:device1"]
+)
 def test_pages_move_by_one_setting(device: str, tmp_path: Path) -> None:
     check([page for name, page in PAGES.items() if name not in LONG], device, tmp_path)
 
