@@ -91,6 +91,10 @@ RUNS: list[Function] = [
 ]
 
 
+WAYS = [RUNS[0], RUNS[-1], *[pytest.param(run, marks=pytest.mark.slow) for run in RUNS[1:-1]]]
+"""Eagerly, and compiled in vmap; the ways between are slow tests."""
+
+
 def hidden_derivatives(f: Function, run: Any, numbers: Any, shown: Any) -> Iterator[Any]:
     """The derivatives of both orders at the hidden elements of the first row."""
     x = tn.Variable(np.array(numbers))
@@ -113,7 +117,7 @@ PLANTED = [
 
 
 @pytest.mark.parametrize("numbers", PLANTED)
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", WAYS)
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_elementwise_functions_keep_zeros(name: str, run: Any, numbers: Any) -> None:
     for planted in numbers:
@@ -142,7 +146,7 @@ def test_operands_that_a_function_made_keep_zeros(name: str, made: str) -> None:
 
 
 @pytest.mark.parametrize("numbers", PLANTED)
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", WAYS)
 @pytest.mark.parametrize("name", ROWS)
 def test_functions_of_rows_keep_the_zeros_of_hidden_rows(
     name: str, run: Any, numbers: Any
