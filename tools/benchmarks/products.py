@@ -1,7 +1,7 @@
 """Where threads of BLAS pay: the time of a product with one thread and with all, quiet and busy.
 
-Run ``python -m tools.benchmarks.products``. In the busy columns, a loop of Python runs on each
-core, as another program would.
+Run ``python -m tools.benchmarks.products``. In the busy columns, three loops of Python run on each
+core, as other programs would.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ SHAPES = ((16, 16, 16), (64, 64, 64), (64, 256, 256), (128, 784, 100), (256, 256
           (1024, 1024, 1024))  # fmt: skip
 """Products of (n, k) by (k, m)."""
 RUNS = 15
+BUSY = 3
+"""The other programs for each core in the busy columns."""
 
 
 def microseconds(shape: tuple[int, int, int], threads: int) -> float:
@@ -46,7 +48,7 @@ def table() -> list[str]:
     cores = len(os.sched_getaffinity(0))
     choices = (1, cores)
     found = {shape: [microseconds(shape, threads) for threads in choices] for shape in SHAPES}
-    others = [multiprocessing.Process(target=spin, daemon=True) for _ in range(cores)]
+    others = [multiprocessing.Process(target=spin, daemon=True) for _ in range(BUSY * cores)]
     for other in others:
         other.start()
     for shape in SHAPES:
