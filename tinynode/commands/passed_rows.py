@@ -32,10 +32,7 @@ def record_path() -> Path:
 def records() -> dict[str, dict[str, Any]]:
     """The record of each device; empty if there is no file, or another program's."""
     try:
-        path = record_path()
-        if not path.is_file():
-            return {}
-        found = json.loads(read_file(path, LARGEST_FILE))
+        found = json.loads(read_file(record_path(), LARGEST_FILE))
     except (OSError, RuntimeError, ValueError, RecursionError):
         return {}
     if not isinstance(found, dict):

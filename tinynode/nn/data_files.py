@@ -316,14 +316,18 @@ def _images_below(folder: Path) -> list[Path]:
     return sorted(file for file in found if _is_shown(file) and file.suffix.lower() in _SUFFIXES)
 
 
+class UnknownRangeError(ValueError):
+    """The pixels of an image have no known range."""
+
+
 def _converted(image: Any, mode: str, path: Path) -> Any:
     """The image upright, in a mode; pixels of 16 bits as floating grey from 0 to 1, mode F.
 
     Raises:
-        ValueError: the pixels have no known range.
+        UnknownRangeError: the pixels are floating, or of 32 bits.
     """
     if image.mode in ("F", "I"):
-        raise ValueError(
+        raise UnknownRangeError(
             f"ImageFolder: {path} has pixels of Pillow's mode {image.mode}, floating or of 32 "
             "bits, whose range is not known. Write the image with 8 or 16 bits."
         )
@@ -355,24 +359,17 @@ def _read_image(path: Path, mode: str, max_pixels: int) -> Any:
         pixels = f"too many pixels for Pillow ({error})"
         if max_pixels > (pillow.MAX_IMAGE_PIXELS or 0):
             cure = "set PIL.Image.MAX_IMAGE_PIXELS, the limit of Pillow, to a larger number"
-    except ValueError as error:
-        if str(error).startswith("ImageFolder: "):
-            raise
-        raise _damaged(path, error) from error
+    except UnknownRangeError:
+        raise
     except Exception as error:  # damage: the decoders raise errors of many kinds
-        raise _damaged(path, error) from error
+        raise pillow.UnidentifiedImageError(
+            f"ImageFolder: {path} is no image of the formats {', '.join(_FORMATS)}, or it is "
+            f"damaged: {str(error)[:200] or type(error).__name__}"
+        ) from error
     raise ValueError(
         f"ImageFolder: {path} has {pixels}, and at most {max_pixels} pixels are read. Make the "
         f"image smaller, or {cure}."
     )
-
-
-def _damaged(path: Path, error: Exception) -> Exception:
-    made: Exception = _pillow().UnidentifiedImageError(
-        f"ImageFolder: {path} is no image of the formats {', '.join(_FORMATS)}, or it is "
-        f"damaged: {str(error)[:200] or type(error).__name__}"
-    )
-    return made
 
 
 def _pillow() -> Any:

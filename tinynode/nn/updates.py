@@ -341,9 +341,11 @@ def own_step(
             f"{title}: returned the moments {sorted(new)}, expected those of moment_names, "
             f"{sorted(names)}."
         )
-    for name, one in {"next array": found[0], **{f"moment {n!r}": new[n] for n in new}}.items():
-        dtypes = {array.dtype, *[moments[n].dtype for n in new if name == f"moment {n!r}"]}
-        if getattr(one, "shape", None) != array.shape or one.dtype not in dtypes:
+    results = [("next array", found[0], array)]
+    results += [(f"moment {name!r}", one, moments[name]) for name, one in new.items()]
+    for name, one, old in results:
+        is_like = getattr(one, "shape", None) == array.shape
+        if not is_like or one.dtype not in (array.dtype, old.dtype):
             raise GraphError(
                 f"{title}: the {name} must be like the parameter, {describe(array)}; got "
                 f"{describe(one)}. For the dtype, end with xp.astype(..., array.dtype)."
