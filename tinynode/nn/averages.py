@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tinynode.core.conversion import assign
-from tinynode.core.variable import Variable
-from tinynode.devices import Array, is_float16, to_host
+from tinynode.devices import Array, to_host, widened_array
 from tinynode.nn.checks import RefusesKeywords, checked_number
 from tinynode.nn.groups import named_parameters
 from tinynode.nn.module import Module
@@ -36,7 +35,7 @@ class ExponentialMovingAverage(RefusesKeywords):
         self.count = 0
         self._parameters = dict(named_parameters("ExponentialMovingAverage", model))
         self._means: dict[str, Array] = {
-            name: moved(_wide(p), p.device) for name, p in self._parameters.items()
+            name: moved(widened_array(p.array), p.device) for name, p in self._parameters.items()
         }
 
     def update(self) -> None:
@@ -44,7 +43,9 @@ class ExponentialMovingAverage(RefusesKeywords):
         means = {}
         for name, p in self._parameters.items():
             mean = self._mean(name)
-            means[name] = p.device.lift(self.rate * mean + (1 - self.rate) * _wide(p))
+            means[name] = p.device.lift(
+                self.rate * mean + (1 - self.rate) * widened_array(p.array)
+            )
         self._means = means
         self.count += 1
 
@@ -94,9 +95,3 @@ class ExponentialMovingAverage(RefusesKeywords):
 
     def __repr__(self) -> str:
         return f"ExponentialMovingAverage({len(self._means)} parameters, rate={self.rate})"
-
-
-def _wide(p: Variable) -> Array:
-    """The array of a parameter; float16 as float32."""
-    array: Array = p.array
-    return p.xp.astype(array, p.xp.float32) if is_float16(array) else array

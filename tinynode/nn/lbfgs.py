@@ -15,7 +15,7 @@ import numpy
 
 from tinynode.core.conversion import assign
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, is_float16, namespace_of, to_host
+from tinynode.devices import Array, namespace_of, to_host, widened_array
 from tinynode.errors import GraphError
 from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.groups import Parameters
@@ -221,8 +221,7 @@ class LBFGS(Optimizer):
     def _join(self, arrays: list[Array]) -> Array:
         """The arrays as one array with a single axis; float16 as float32, for the products."""
         xp = self._xp
-        joined = xp.concat([xp.reshape(array, (-1,)) for array in arrays])
-        return xp.astype(joined, xp.float32) if is_float16(joined) else joined
+        return widened_array(xp.concat([xp.reshape(array, (-1,)) for array in arrays]))
 
     def _gradient(self) -> Array:
         for slot in self.slots:

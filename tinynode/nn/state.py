@@ -62,14 +62,12 @@ def widened_state(state: Any, expected: Mapping[str, Any]) -> Any:
     """A state with arrays of float16 as float32 where ``expected`` has float32."""
     if not isinstance(state, Mapping):
         return state
-    return {
-        name: array.astype(numpy.float32)
-        if name in expected
-        and expected[name].dtype == numpy.float32
-        and getattr(array, "dtype", None) == numpy.float16
-        else array
-        for name, array in state.items()
-    }
+    wide = dict(state)
+    for name, own in expected.items():
+        is_half = getattr(state.get(name), "dtype", None) == numpy.float16
+        if is_half and own.dtype == numpy.float32:
+            wide[name] = wide[name].astype(numpy.float32)
+    return wide
 
 
 def checked_state(caller: str, state: Mapping[str, Any], expected: Mapping[str, Any]) -> State:

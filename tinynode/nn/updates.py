@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tinynode.core.function_node import FunctionNode
-from tinynode.devices import Array, Arrays, is_float16, namespace_of
+from tinynode.devices import Array, Arrays, is_float16, namespace_of, widened_array
 from tinynode.errors import GraphError, describe
 from tinynode.functions.checked import checked, checked_flag, checked_float
 
@@ -40,7 +40,7 @@ class UpdateFunction(FunctionNode):
             return self.step(inputs)
         xp = namespace_of(p)
         count = len(inputs) - len(self.numbers)
-        wide = [xp.astype(x, xp.float32) if is_float16(x) else x for x in inputs[:count]]
+        wide = [widened_array(x) for x in inputs[:count]]
         results = self.step((*wide, *inputs[count:]))
         olds = (p, *inputs[2:count])  # a rule of one's own may give moments of float16
         return tuple([xp.astype(y, x.dtype) for y, x in zip(results, olds, strict=True)])
