@@ -6,7 +6,11 @@ gradients.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +18,7 @@ import numpy as np
 import pytest
 
 import tinynode as tn
-from tinynode import nn
+from tinynode import atomic_file, nn
 
 F = tn.functions
 
@@ -482,3 +486,363 @@ def test_lbfgs_on_half_precision_finds_the_minimum() -> None:
         optimizer.step(closure)
     np.testing.assert_allclose(p.array, 1, atol=0.05)
     optimizer.load_state_dict(optimizer.state_dict())
+
+
+# --- files of a run ------------------------------------------------------------------------------
+
+
+def test_a_log_of_another_run_is_kept(tmp_path: Path) -> None:
+    """A second program with the same log erased the first one's rows."""
+    for name in ("log.csv", "log.jsonl"):
+        log = tmp_path / name
+        trainer(batches(), log=log).run(2, quiet=True)
+        rows = log.read_text()
+        second = trainer(batches(), log=log, validation=batches())
+        before = second.model.parameters()[0].array
+        with pytest.raises(FileExistsError, match=r"rows of another run.*overwrite=True"):
+            second.run(1, quiet=True)
+        assert log.read_text() == rows and second.steps == 0
+        assert second.model.parameters()[0].array is before
+        trainer(batches(), log=log, overwrite=True).run(1, quiet=True)
+        assert len(log.read_text()) < len(rows)
+
+
+def test_a_resumed_log_with_another_metric_keeps_each_number_under_its_name(
+    tmp_path: Path,
+) -> None:
+    """The validation loss stood under "lr"."""
+    log, file = tmp_path / "log.csv", tmp_path / "run.npz"
+
+    def start(**options: Any) -> nn.Trainer:
+        made = trainer(batches(), log=log, checkpoint=file, **options)
+        made.schedule = nn.schedules.ExponentialSchedule(made.optimizer, 0.5)
+        return made
+
+    start().run(2, quiet=True)
+    again = start(validation=batches())
+    again.resume(file)
+    again.run(2, quiet=True)
+    names, *rows = [line.split(",") for line in log.read_text().splitlines()]
+    assert names == ["epoch", "loss", "lr", "validation loss"]
+    assert [row[0] for row in rows] == ["1", "2", "3", "4"]
+    assert [row[3] == "" for row in rows] == [True, True, False, False]
+    assert float(rows[3][2]) == 0.1 / 2**8
+
+
+def test_a_log_that_is_no_log_of_the_resumed_run_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "run.npz"
+    trainer(batches(), checkpoint=file).run(2, quiet=True)
+    log = tmp_path / "notes.csv"
+    log.write_text("epoch,loss\n1,0.5\n")
+    again = trainer(batches(), log=log)
+    again.resume(file)
+    with pytest.raises(FileExistsError, match="rows of another run"):
+        again.run(1, quiet=True)
+    assert log.read_text() == "epoch,loss\n1,0.5\n"
+
+
+def test_later_rows_of_a_resumed_log_are_written_again(tmp_path: Path) -> None:
+    """The checkpoint is of epoch 2, and the killed run wrote three rows."""
+    log, file = tmp_path / "log.csv", tmp_path / "run.npz"
+    first = trainer(batches(), log=log)
+    first.run(2, quiet=True)
+    first.save(file)
+    first.run(1, quiet=True)
+    whole = log.read_text()
+    again = trainer(batches(), log=log)
+    again.resume(file)
+    again.run(1, quiet=True)
+    assert log.read_text() == whole
+
+
+@pytest.mark.parametrize("option", ["checkpoint", "log"])
+@pytest.mark.parametrize("problem", ["missing", "folder", "protected"])
+def test_a_path_is_checked_before_the_first_step(
+    option: str, problem: str, tmp_path: Path
+) -> None:
+    """The first epoch was trained, and its checkpoint could not be written."""
+    name = "run.npz" if option == "checkpoint" else "log.csv"
+    path = tmp_path / name
+    if problem == "missing":
+        path = tmp_path / "none" / name
+    elif problem == "folder":
+        path.mkdir()
+    else:
+        path.touch()
+        path.chmod(0o400)
+    if problem == "protected" and os.access(path, os.W_OK):
+        pytest.skip("this user may write to all files")
+    made = trainer(batches(), overwrite=True, **{option: path})
+    with pytest.raises(OSError, match=rf"Trainer: {option}: .*{name}.* cannot be written"):
+        made.run(1, quiet=True)
+    assert made.steps == 0
+    setattr(made, option, None)
+    made.run(1, quiet=True)
+
+
+def test_a_full_disk_is_noticed_before_the_first_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Any, content: bytes = b"") -> None:
+        if len(content) > 100:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    monkeypatch.setattr("tinynode.nn.checkpoints.check_writable", full)
+    made = trainer(batches(), checkpoint=tmp_path / "run.npz")
+    with pytest.raises(OSError, match=r"Trainer: checkpoint: .*No space left"):
+        made.run(1, quiet=True)
+    assert made.steps == 0 and not list(tmp_path.iterdir())
+
+
+def test_a_row_that_does_not_fit_on_the_disk_leaves_whole_rows(tmp_path: Path) -> None:
+    file = tmp_path / "log.csv"
+    file.write_bytes(b"epoch\n1\n")
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (9, limits[1]))
+        with pytest.raises(OSError, match="File too large"):
+            atomic_file.append_to_file(file, b"2222\n")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+    assert file.read_bytes() == b"epoch\n1\n"
+
+
+def test_a_file_that_is_no_checkpoint_of_the_model_is_kept(tmp_path: Path) -> None:
+    own = tmp_path / "data.npz"
+    np.savez(own, x=np.ones(3))
+    other = tmp_path / "other.npz"
+    model = nn.Linear(5, 5)
+    nn.save_checkpoint(other, model=model)
+    for path, kind in ((own, "no checkpoint of a"), (other, "the checkpoint of another model")):
+        content = path.read_bytes()
+        with pytest.raises(FileExistsError, match=rf"{kind}.*overwrite=True"):
+            trainer(batches(), checkpoint=path).run(1, quiet=True)
+        assert path.read_bytes() == content
+        trainer(batches(), checkpoint=path, overwrite=True).run(1, quiet=True)
+        trainer(batches(), checkpoint=path).run(1, quiet=True)
+
+
+def test_a_folder_with_points_of_another_run_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Writer:
+        def __init__(self, folder: str, purge_step: int) -> None:
+            Path(folder, f"events.out.tfevents.{purge_step}").touch()
+
+        def add_scalar(self, *point: Any) -> None: ...
+
+        def flush(self) -> None: ...
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr("tinynode.nn.training_log.summary_writer", lambda: Writer)
+    folder = tmp_path / "runs" / "first"
+    first = trainer(batches(), log=folder)
+    first.run(1, quiet=True)
+    first.run(1, quiet=True)
+    (folder / "notes.txt").touch()
+    with pytest.raises(FileExistsError, match=r"points of another run.*overwrite=True"):
+        trainer(batches(), log=folder).run(1, quiet=True)
+    first.save(tmp_path / "run.npz")
+    again = trainer(batches(), log=folder)
+    again.resume(tmp_path / "run.npz")
+    again.run(1, quiet=True)
+    assert (folder / "events.out.tfevents.3").exists()
+    trainer(batches(), log=folder, overwrite=True).run(1, quiet=True)
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"notes.txt", "events.out.tfevents.1"}
+
+
+# --- which parameters ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("has_average", [False, True])
+def test_the_checkpoint_has_the_program_s_parameters_after_early_stopping(
+    has_average: bool, tmp_path: Path
+) -> None:
+    """The file had the latest parameters, and the program the best ones."""
+    values = iter([3.0, 1.0, 2.0, 2.0, 2.0])
+    file = tmp_path / "run.npz"
+    run = trainer(
+        batches(), validation=batches(1), metrics={"odd": lambda m, x, t: next(values)},
+        monitor="odd", patience=2, checkpoint=file,
+    )  # fmt: skip
+    if has_average:
+        run.average = nn.ExponentialMovingAverage(run.model, 0.5)
+    run.run(9, quiet=True)
+    assert (run.stopped, run.epoch) == ("early", 4)
+    loaded = nn.load(file, part="model")
+    for name, value in run.model.state_dict().items():
+        np.testing.assert_array_equal(value, loaded[name])
+    run.metrics = {}
+    assert run.evaluate()["loss"] == run.history[1]["validation loss"]
+    assert run.history[1]["validation loss"] != run.history[3]["validation loss"]
+
+
+def test_the_best_parameters_of_a_run_that_did_not_stop_early(tmp_path: Path) -> None:
+    values = iter([3.0, 1.0, 2.0])
+    run = trainer(
+        batches(), validation=batches(1), metrics={"odd": lambda m, x, t: next(values)},
+        monitor="odd", patience=5,
+    )  # fmt: skip
+    run.run(3, quiet=True)
+    run.metrics = {}
+    assert run.evaluate()["loss"] == run.history[2]["validation loss"]
+    run.restore_best()
+    assert run.evaluate()["loss"] == run.history[1]["validation loss"]
+    with pytest.raises(ValueError, match=r"no best parameters: give patience="):
+        trainer(batches()).restore_best()
+
+
+def test_maximize_and_the_schedule_s_mode_agree() -> None:
+    def start(mode: str, **options: Any) -> nn.Trainer:
+        model = nn.Linear(2, 3)
+        optimizer = nn.SGD(model, 0.1)
+        schedule = nn.schedules.PlateauSchedule(optimizer, mode)
+        loss = lambda m, x, t: F.softmax_cross_entropy(m(x), t)  # noqa: E731
+        return nn.Trainer(
+            model, loss, optimizer, batches(), validation=batches(), schedule=schedule, **options
+        )
+
+    with pytest.raises(ValueError, match=r"mode 'min', and maximize is True.*mode='max'"):
+        start("min", maximize=True)
+    with pytest.raises(ValueError, match=r"mode 'max', and maximize is False.*maximize=True"):
+        start("max", patience=3)
+    start("max", maximize=True, patience=3)
+    start("max")
+    start("min", patience=3)
+
+
+def test_the_schedule_is_one_of_the_trainer_s_optimizer() -> None:
+    other = nn.schedules.StepSchedule(nn.SGD(nn.Linear(2, 3), 0.1), 1)
+    with pytest.raises(ValueError, match="learning rate of another optimizer, got StepSchedule"):
+        trainer(batches(), schedule=other)
+
+
+# --- schedules -----------------------------------------------------------------------------------
+
+
+def sgd() -> nn.SGD:
+    return nn.SGD([nn.Parameter(np.ones(2))], 0.8)
+
+
+def test_two_schedules_in_turn_are_refused() -> None:
+    """The second one began at a tenth of the rate, since the first had set it."""
+    optimizer = sgd()
+    warmup = nn.schedules.WarmupSchedule(optimizer, 4, start=0.1)
+    decay = nn.schedules.ExponentialSchedule(optimizer, 0.5)
+    assert decay.base_lr == 0.8
+    with pytest.raises(ValueError, match=r"a later ExponentialSchedule .*SequentialSchedule\("):
+        warmup.step()
+    decay.step()
+    assert optimizer.lr == 0.4
+
+
+def test_one_schedule_after_another() -> None:
+    optimizer = sgd()
+    warmup = nn.schedules.WarmupSchedule(optimizer, 2, start=0.5)
+    decay = nn.schedules.ExponentialSchedule(optimizer, 0.5)
+    both = nn.schedules.SequentialSchedule([warmup, decay], [3])
+    rates = [optimizer.lr]
+    for _ in range(5):
+        both.step()
+        rates.append(optimizer.lr)
+    assert rates == pytest.approx([0.4, 0.6, 0.8, 0.8, 0.4, 0.2])
+    state = both.state_dict()
+    again = sgd()
+    again.lr = 7.0
+    parts = [
+        nn.schedules.WarmupSchedule(again, 2, start=0.5),
+        nn.schedules.ExponentialSchedule(again, 0.5),
+    ]
+    resumed = nn.schedules.SequentialSchedule(parts, [3])
+    resumed.load_state_dict(state)
+    assert again.lr == optimizer.lr
+    resumed.step()
+    both.step()
+    assert again.lr == optimizer.lr == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda o: ([], []), ValueError, "must be one schedule or more of one optimizer, got 0"),
+        (lambda o: ([nn.schedules.StepSchedule(o, 1)], [1]), ValueError, "must be 0 increasing"),
+        (lambda o: ([nn.schedules.StepSchedule(o, 1)] * 3, [3, 2]), ValueError, r"\[3, 2\]"),
+        (lambda o: ([nn.schedules.PlateauSchedule(o)], []), TypeError, "number of steps alone"),
+        (lambda o: ([o], []), TypeError, "number of steps alone, got SGD"),
+        (
+            lambda o: ([nn.schedules.StepSchedule(x, 1) for x in (o, sgd())], [1]),
+            ValueError,
+            "2 of 2 optimizers",
+        ),
+    ],
+)
+def test_schedules_that_make_no_sequence(make: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        nn.schedules.SequentialSchedule(*make(sgd()))
+
+
+def test_a_rate_set_by_hand_is_where_a_plateau_schedule_goes_on() -> None:
+    optimizer = sgd()
+    schedule = nn.schedules.PlateauSchedule(optimizer, factor=0.5, patience=0)
+    schedule.step(1.0)
+    optimizer.lr = 0.1
+    schedule.step(0.5)
+    assert optimizer.lr == 0.1
+    schedule.step(0.5)
+    assert optimizer.lr == 0.05
+
+
+def test_a_rate_set_by_hand_is_undone_by_a_formula_with_a_warning() -> None:
+    optimizer = sgd()
+    schedule = nn.schedules.ExponentialSchedule(optimizer, 0.5)
+    optimizer.lr = 0.3
+    with pytest.warns(UserWarning, match=r"set to 0\.3 by hand, and the schedule sets 0\.4"):
+        schedule.step()
+    schedule.base_lr = 0.08
+    schedule.step()
+    assert optimizer.lr == 0.02
+
+
+# --- Ctrl-C --------------------------------------------------------------------------------------
+
+
+def test_a_second_ctrl_c_stops_a_long_step(tmp_path: Path) -> None:
+    def slow(model: Any, x: Any, t: Any) -> tn.Variable:
+        if run.steps == 3:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)  # a launcher's echo of the first one
+            time.sleep(0.6)
+            signal.raise_signal(signal.SIGINT)
+        return F.softmax_cross_entropy(model(x), t)
+
+    file = tmp_path / "run.npz"
+    run = trainer(batches(), slow, checkpoint=file)
+    with pytest.raises(KeyboardInterrupt):
+        run.run(5, quiet=True)
+    again = trainer(batches(), checkpoint=file)
+    again.resume(file)
+    assert (again.epoch, again.steps) == (1, 2)
+
+
+def test_a_loss_scale_that_no_scale_helps_is_an_error() -> None:
+    """The scale fell to 0.0, and each further update was skipped in silence."""
+    p = nn.Parameter(np.ones(2))
+    optimizer, scaler = nn.SGD([p], 0.1), nn.LossScaler(1.0)
+    skipped = 0
+    with (
+        tn.using_config(debug_infinite=False),
+        pytest.raises(tn.TinynodeError, match="does not help"),
+    ):
+        for _ in range(2000):
+            p.grad = np.asarray([np.nan, 1.0])
+            skipped += not scaler.step(optimizer)
+            scaler.update()
+    assert skipped == 25 and scaler.factor == 2.0**-24
+    p.grad = np.ones(2)
+    assert scaler.step(optimizer)
+    scaler.update()

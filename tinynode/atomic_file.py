@@ -43,15 +43,45 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
             os.unlink(temporary)
 
 
-def check_writable(path: str | os.PathLike[str]) -> None:
+def append_to_file(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write at the end of a file. After an error, the file ends where it ended before.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with open(path, "ab", buffering=0) as file:
+        end = file.seek(0, os.SEEK_END)
+        left = memoryview(content)
+        try:
+            while left:
+                left = left[file.write(left) :]
+            os.fsync(file.fileno())
+        except BaseException:
+            file.truncate(end)
+            raise
+
+
+def check_writable(path: str | os.PathLike[str], content: bytes = b"") -> None:
     """Check before a long job that ``replace_file`` can write to ``path``.
+
+    Args:
+        path: the file.
+        content: the disk must have room for it, beside an old file.
 
     Raises:
         OSError: ``replace_file`` cannot write to ``path``.
     """
-    file, temporary = _temporary_beside(os.path.realpath(path))
-    with file, contextlib.suppress(FileNotFoundError):
-        os.unlink(temporary)
+    target = os.path.realpath(path)
+    file, temporary = _temporary_beside(target)
+    try:
+        with file:
+            file.write(content)
+            file.flush()
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, target) from None
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
 
 
 def _temporary_beside(target: str) -> tuple[BinaryIO, str]:

@@ -200,7 +200,7 @@ def test_a_nan_stops_before_the_update_and_names_the_batch() -> None:
 
 
 def test_early_stopping_keeps_the_best_parameters(capsys: pytest.CaptureFixture[str]) -> None:
-    values = iter([0.5, 0.7, 0.6, 0.2, 0.7])
+    values = iter([0.5, 0.7, 0.6, 0.2, 0.1, 0.3])
     snapshots = []
 
     def score(model: nn.Module, x: Any, y: Any) -> float:
@@ -212,7 +212,8 @@ def test_early_stopping_keeps_the_best_parameters(capsys: pytest.CaptureFixture[
     assert len(trainer.run(10)) == 4 and trainer.stopped == "early"
     np.testing.assert_array_equal(parameters(trainer)[0], snapshots[1])
     assert "stopped early: score 0.7000 of epoch 2" in capsys.readouterr().out
-    assert len(trainer.run(3, quiet=True)) == 4
+    assert len(trainer.run(3, quiet=True)) == 6, "the next run waits for two epochs again"
+    assert trainer.stopped == "early"
 
 
 # --- checkpoints and Ctrl-C ------------------------------------------------------------------
@@ -223,16 +224,16 @@ def test_early_stopping_keeps_the_best_parameters(capsys: pytest.CaptureFixture[
 def test_a_resumed_run_is_the_unbroken_one(
     step: int, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def start() -> nn.Trainer:
+    def start(log: str = "log.jsonl") -> nn.Trainer:
         options: dict[str, Any] = {"patience": 5}
         if kind == "list":
             parts = [slice(0, 4), slice(4, 8), slice(8, 10)]
             options["train"] = [(tn.asarray(X[part]), tn.asarray(Y[part])) for part in parts]
-        return make(checkpoint="run.npz", log="log.jsonl", **options)
+        return make(checkpoint="run.npz", log=log, **options)
 
-    whole = start()
+    whole = start("whole.jsonl")
     whole.run(3, quiet=True)
-    log = Path("log.jsonl").read_text()
+    log = Path("whole.jsonl").read_text()
     part = start()
     ctrl_c_in_step(part, step)
     part.run(3)
@@ -305,9 +306,14 @@ def test_the_table_has_a_row_for_each_epoch(capsys: pytest.CaptureFixture[str]) 
     assert len({len(line) for line in (names, *rows)}) == 1
 
 
-def test_a_csv_log_is_appended_and_replaced_by_a_new_run() -> None:
-    Path("log.csv").write_text("old\n")
-    trainer = make(log=Path("log.csv"))
+def test_a_csv_log_is_appended_and_replaced_only_by_request() -> None:
+    Path("log.csv").write_text("old\n1\n")
+    with pytest.raises(
+        FileExistsError, match=r"'log\.csv' has rows of another run.*overwrite=True"
+    ):
+        make(log="log.csv").run(1, quiet=True)
+    assert Path("log.csv").read_text() == "old\n1\n"
+    trainer = make(log=Path("log.csv"), overwrite=True)
     for _ in range(2):
         trainer.run(1, quiet=True)
     with open("log.csv", newline="") as file:
@@ -368,6 +374,7 @@ def test_no_library_for_tensorboard_names_the_cure(monkeypatch: pytest.MonkeyPat
         ({"patience": 0}, ValueError, "patience must be at least 1"),
         ({"accumulate": 0}, ValueError, "accumulate must be at least 1"),
         ({"log": 3}, TypeError, "log must be a path, got"),
+        ({"log": "run.json"}, ValueError, "log must end in .csv or .jsonl, or be a folder"),
     ],
 )
 def test_wrong_arguments_are_refused(

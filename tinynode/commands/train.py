@@ -74,6 +74,8 @@ def _add_job(parser: Parser, job: Job) -> None:
     add("--ranks", metavar="N", type=positive_count, default=1, help=help_text)
     help_text = "of a file for each rank; default: the saved file's name with .ranks"
     add("--rank-logs", metavar="FOLDER", help=help_text)
+    help_text = "let --save replace a file that is no saved run of this job"
+    add("--overwrite", action="store_true", help=help_text)
     help_text = f"Adam's learning rate; default: {job.lr}, or as in the resumed run"
     add("--lr", metavar="X", type=positive_number, help=help_text)
 
@@ -88,7 +90,13 @@ class JobTrainer(distributed.DistributedTrainer):
 
     def __init__(self, options: argparse.Namespace, parts: Parts) -> None:
         logs = _rank_logs(options) if distributed.world().size > 1 else None
-        super().__init__(**parts, compile=options.compile, checkpoint=options.save, rank_logs=logs)
+        super().__init__(
+            **parts,
+            compile=options.compile,
+            checkpoint=options.save,
+            overwrite=options.overwrite,
+            rank_logs=logs,
+        )
         self.examples = len(parts["train"].dataset), len(parts["validation"].dataset)
         self.options = options
 
@@ -157,7 +165,10 @@ def _arguments(options: argparse.Namespace) -> list[str]:
         value = getattr(options, name)
         if value is not None:
             given += [f"--{name.replace('_', '-')}", str(value)]
-    return [*given, "--compile"] if options.compile else given
+    for name in ("compile", "overwrite"):
+        if getattr(options, name):
+            given.append(f"--{name}")
+    return given
 
 
 def _rank_logs(options: argparse.Namespace) -> Path:
@@ -239,6 +250,9 @@ def _train(trainer: JobTrainer, options: argparse.Namespace) -> None:
         raise
     except NaNError as error:
         raise CommonError(str(error), status=1) from None
+    except FileExistsError as error:
+        message = str(error).replace("overwrite=True", "--overwrite")
+        raise CommonError(f"--save {options.save}: {message}") from None
     except OSError as error:
         raise CommonError(f"--save {options.save}: {error.strerror}", status=1) from None
     if trainer.stopped != "interrupted" and trainer.communicator.is_main:

@@ -173,6 +173,9 @@ class DistributedTrainer(Trainer):
 
     # --- files -------------------------------------------------------------------------------
 
+    def _check_files(self) -> None:
+        self.communicator.on_main(super()._check_files)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file on rank 0; an error is raised on every rank.
 

@@ -46,8 +46,8 @@ TRAINING = (
     Habit(
         "nn",
         "SequentialLR",
-        "nn.schedules.CosineSchedule(optimizer, steps, warmup=100)",
-        "Other shapes are functions of the step: nn.schedules.FunctionSchedule.",
+        "nn.schedules.SequentialSchedule([first, second], milestones=[100])",
+        "After a warm-up: nn.schedules.CosineSchedule(optimizer, steps, warmup=100).",
     ),
     Habit("nn", "clip_grad_value_", "nn.clip_gradients_by_value(model, 1.0)"),
     Habit("tn nn", "amp autocast GradScaler", "nn.LossScaler()"),

@@ -34,7 +34,12 @@ class ExponentialMovingAverage(RefusesKeywords):
         self.rate = checked_number("ExponentialMovingAverage: rate", rate, 0.0, 1.0)
         self.count = 0
         self._parameters = dict(named_parameters("ExponentialMovingAverage", model))
-        self._means: dict[str, Array] = {
+        self._means: dict[str, Array] = {}
+        self.start_again()
+
+    def start_again(self) -> None:
+        """Each mean becomes the parameter's present value."""
+        self._means = {
             name: moved(widened_array(p.array), p.device) for name, p in self._parameters.items()
         }
 

@@ -18,11 +18,12 @@ from typing import Any
 import numpy
 
 from tinynode import random
+from tinynode.atomic_file import check_writable
 from tinynode.core.nested import MOST_NUMBERS, check_nested
 from tinynode.core.variable import Variable
 from tinynode.devices import is_array
 from tinynode.errors import StateError, describe, printable
-from tinynode.nn.serializers import load, write_arrays
+from tinynode.nn.serializers import file_content, load, write_arrays
 from tinynode.nn.state import State, host_array
 from tinynode.safe_files import (
     checked_path,
@@ -66,6 +67,23 @@ def save_checkpoint(path: str | os.PathLike[str], **parts: Any) -> None:
             "saved. Choose another name."
         )
     path = checked_path("save_checkpoint", path)
+    write_arrays(path, _arrays(parts))
+
+
+def check_checkpoint(path: str | os.PathLike[str], **parts: Any) -> None:
+    """Check before a long job that ``save_checkpoint`` can write the parts to ``path``.
+
+    A file of the same size is written to the same folder, and removed.
+
+    Raises:
+        StateError: a value cannot be saved.
+        OSError: the file cannot be written.
+    """
+    check_writable(path, file_content(path, _arrays(parts)))
+
+
+def _arrays(parts: Mapping[str, Any]) -> State:
+    """The arrays of a file; the first ones are those of the parts, the last is the document."""
     encoder = _Encoder()
     objects: dict[str, Any] = {}
     values: dict[str, Any] = {}
@@ -93,7 +111,7 @@ def save_checkpoint(path: str | os.PathLike[str], **parts: Any) -> None:
         )
     text = json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass")
     encoder.arrays[_TEXT] = numpy.frombuffer(text, numpy.uint8)
-    write_arrays(path, encoder.arrays)
+    return encoder.arrays
 
 
 def load_checkpoint(path: str | os.PathLike[str], **objects: Any) -> dict[str, Any]:

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from tinynode.core.variable import Variable
-from tinynode.errors import GraphError, dtype_name
+from tinynode.errors import GraphError, NaNError, dtype_name
 from tinynode.functions import astype
 from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.optimizers import Optimizer
 from tinynode.nn.parameter import assign_gradient
 from tinynode.nn.state import State, checked_state, number_arrays
+
+_LEAST_SCALE = 2.0**-24  # the least number of float16
 
 
 class LossScaler:
@@ -21,7 +23,8 @@ class LossScaler:
     The loss is multiplied by ``scale`` before ``backward``, and the gradients are divided by
     ``scale`` afterwards. If a gradient has an infinite element or NaN, the update is skipped, and
     the scale is multiplied by ``backoff_factor``. After ``growth_interval`` updates without a
-    skipped update, the scale is multiplied by ``growth_factor``.
+    skipped update, the scale is multiplied by ``growth_factor``. A scale below 2^-24 is an error:
+    the gradients are not finite at any scale.
 
         scaler.scale(loss).backward()
         scaler.step(optimizer)
@@ -99,17 +102,33 @@ class LossScaler:
         return True
 
     def update(self) -> None:
-        """Adapt the scale; call it once after ``step`` of all optimizers."""
-        if self._found_infinite:
-            self.factor *= self.backoff_factor
-            self.growth_count = 0
-        else:
-            self.growth_count += 1
-            if self.growth_count == self.growth_interval:
-                self.factor *= self.growth_factor
-                self.growth_count = 0
+        """Adapt the scale; call it once after ``step`` of all optimizers.
+
+        Raises:
+            NaNError: the gradients are not finite, and the scale is small already.
+        """
+        was_skipped = self._found_infinite
         self._unscaled = []
         self._found_infinite = False
+        if was_skipped:
+            self._reduce()
+            return
+        self.growth_count += 1
+        if self.growth_count == self.growth_interval:
+            self.factor *= self.growth_factor
+            self.growth_count = 0
+
+    def _reduce(self) -> None:
+        """Take a smaller scale."""
+        self.growth_count = 0
+        factor = self.factor * self.backoff_factor
+        if factor < _LEAST_SCALE:
+            raise NaNError(
+                f"LossScaler.update: gradients are infinite or NaN at the scale {self.factor}, so "
+                "a smaller scale does not help, and every update would be skipped. Find the "
+                "cause: tn.diagnose(loss)."
+            )
+        self.factor = factor
 
     def state_dict(self) -> State:
         """The scale, and the number of updates since the scale changed."""

@@ -81,6 +81,8 @@ class Optimizer(RefusesKeywords):
     """True if the moments of a parameter of float16 are arrays of float32."""
     optional_names: tuple[str, ...] = ()
     """The settings that ``repr`` leaves out while they are zero or False."""
+    lr_owner: Any = None
+    """The ``schedules.LrOwner`` of the schedule that sets ``lr``, if any."""
     _slots: Sequence[_Slot] = ()
     _groups: Sequence[Optimizer] = ()
 

@@ -12,13 +12,18 @@ last bit. ``lr_at(t)`` gives the rate after t steps; ``step()`` counts, and sets
 A schedule calls ``step()`` after each update, or after each epoch: the unit of ``steps`` is the
 number of these calls. The base rate is ``optimizer.lr`` at the start. The rates of an optimizer's
 groups keep their ratio to ``optimizer.lr``.
+
+An optimizer has one schedule, and ``SequentialSchedule`` makes one of several. A later schedule of
+an optimizer has the base rate of the earlier one, and the earlier one cannot step any more.
 """
 
 from __future__ import annotations
 
 import bisect
+import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tinynode.errors import describe
@@ -34,9 +39,25 @@ __all__ = [
     "OneCycleSchedule",
     "PlateauSchedule",
     "Schedule",
+    "SequentialSchedule",
     "StepSchedule",
     "WarmupSchedule",
 ]
+
+
+@dataclasses.dataclass(eq=False)
+class LrOwner:
+    """The schedule that sets the rate of an optimizer; the optimizer holds it as ``lr_owner``.
+
+    Attributes:
+        name: the name of the schedule's class.
+        base_lr: the optimizer's rate before the schedule.
+        lr: the rate that the schedule set last.
+    """
+
+    name: str
+    base_lr: float
+    lr: float = math.nan
 
 
 class Schedule(RefusesKeywords):
@@ -58,18 +79,50 @@ class Schedule(RefusesKeywords):
                 f"{describe(optimizer)}."
             )
         self.optimizer = optimizer
-        self.base_lr = optimizer.lr
+        self.base_lr = _base_lr(optimizer)
         self.count = 0
-        optimizer.lr = self.lr_at(0)
+        self._owner = optimizer.lr_owner = LrOwner(type(self).__name__, self.base_lr)
+        self._set_lr(self.lr_at(0))
 
     def lr_at(self, t: int) -> float:
         """The learning rate after ``t`` steps."""
         raise NotImplementedError(f"{type(self).__name__} has no lr_at: define it in the class.")
 
     def step(self) -> None:
-        """Count, and set ``optimizer.lr``. Call it outside of compiled functions."""
-        self.optimizer.lr = self.lr_at(self.count + 1)
+        """Count, and set ``optimizer.lr``. Call it outside of compiled functions.
+
+        A warning tells that ``optimizer.lr`` was set by hand since the last call: the schedule
+        sets its own rate again. Set ``base_lr`` to change all rates of the schedule.
+
+        Raises:
+            ValueError: a later schedule sets the rate of this optimizer.
+        """
+        owner = self.optimizer.lr_owner
+        if owner is not self._owner:
+            raise ValueError(
+                f"{type(self).__name__}.step: a later {owner.name} sets the learning rate of this "
+                "optimizer, and two schedules would set it in turn. Write schedule = "
+                "SequentialSchedule([first, second], milestones=[100]), and schedule.step() alone."
+            )
+        self._note_lr_by_hand()
+        self._set_lr(self.lr_at(self.count + 1))
         self.count += 1
+
+    def _note_lr_by_hand(self) -> None:
+        """Warn if ``optimizer.lr`` is not the rate that this schedule set."""
+        if self.optimizer.lr == self._owner.lr:
+            return
+        name = type(self).__name__
+        warnings.warn(
+            f"{name}.step: optimizer.lr was set to {self.optimizer.lr} by hand, and the schedule "
+            f"sets {self.lr_at(self.count + 1)}. Set schedule.base_lr to change the rates.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+    def _set_lr(self, lr: float) -> None:
+        self.optimizer.lr = lr
+        self._owner.lr = self.optimizer.lr
 
     def state_dict(self) -> State:
         """The count and the base rate."""
@@ -85,7 +138,7 @@ class Schedule(RefusesKeywords):
         checked = checked_state(caller, state, self.state_dict())
         self.base_lr = float(checked["base_lr"])
         self.count = int(checked["count"])
-        self.optimizer.lr = self.lr_at(self.count)
+        self._set_lr(self.lr_at(self.count))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(count={self.count}, lr={self.optimizer.lr})"
@@ -97,6 +150,67 @@ class Schedule(RefusesKeywords):
 
     def _size(self, name: str, value: int, least: int = 1) -> int:
         return checked_size(f"{type(self).__name__}: {name}", value, least)
+
+
+def _base_lr(optimizer: Optimizer) -> float:
+    """The rate of an optimizer before its schedule, if it has one whose rate still stands."""
+    owner = optimizer.lr_owner
+    has_rate_of_owner = owner is not None and optimizer.lr == owner.lr
+    return owner.base_lr if has_rate_of_owner else optimizer.lr
+
+
+class SequentialSchedule(Schedule):
+    """One schedule after another: the next one begins at each milestone, at its own step 0.
+
+        warmup = nn.schedules.WarmupSchedule(optimizer, 100)
+        decay = nn.schedules.CosineSchedule(optimizer, 900)
+        schedule = nn.schedules.SequentialSchedule([warmup, decay], milestones=[100])
+
+    For m_i <= t < m_(i+1), with m_0 = 0:   lr_t = lr of schedule i after t - m_i steps.
+    PyTorch: ``SequentialLR``.
+
+    Args:
+        schedules: at least one, all of one optimizer, and no ``PlateauSchedule``: its rate depends
+            on a metric. Call ``step`` of the SequentialSchedule alone.
+        milestones: increasing numbers of steps, one less than schedules.
+    """
+
+    def __init__(self, schedules: Sequence[Schedule], milestones: Sequence[int]) -> None:
+        self.schedules = list(schedules)
+        self.milestones = [self._size("milestones", one) for one in milestones]
+        self._check()
+        super().__init__(self.schedules[0].optimizer)
+        self.base_lr = self.schedules[0].base_lr
+
+    def _check(self) -> None:
+        for one in self.schedules:
+            if not isinstance(one, Schedule) or isinstance(one, PlateauSchedule):
+                raise TypeError(
+                    "SequentialSchedule: schedules must be schedules whose rate depends on the "
+                    f"number of steps alone, got {describe(one)}."
+                )
+        optimizers = {id(one.optimizer) for one in self.schedules}
+        if len(optimizers) != 1:
+            raise ValueError(
+                "SequentialSchedule: schedules must be one schedule or more of one optimizer, got "
+                f"{len(self.schedules)} of {len(optimizers)} optimizers."
+            )
+        is_increasing = sorted(set(self.milestones)) == self.milestones
+        if len(self.milestones) != len(self.schedules) - 1 or not is_increasing:
+            raise ValueError(
+                f"SequentialSchedule: milestones must be {len(self.schedules) - 1} increasing "
+                f"numbers, one less than schedules, got {self.milestones}."
+            )
+
+    def lr_at(self, t: int) -> float:
+        place = bisect.bisect_right(self.milestones, t)
+        begin = self.milestones[place - 1] if place else 0
+        return self.schedules[place].lr_at(t - begin)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        for one in self.schedules:
+            one.base_lr = float(state["base_lr"])
+        super().load_state_dict(state)
 
 
 class StepSchedule(Schedule):
@@ -268,7 +382,8 @@ class PlateauSchedule(Schedule):
 
     A metric is better if it is below best * (1 - threshold), or with ``mode="max"`` above
     best * (1 + threshold). After more than ``patience`` calls without a better metric, the rate
-    falls, to min_lr at least. The next ``cooldown`` calls do not count.
+    falls, to min_lr at least. The next ``cooldown`` calls do not count. The rate falls from
+    ``optimizer.lr``, which may be set by hand.
 
     PyTorch: ``ReduceLROnPlateau``, with ``threshold_mode="rel"``.
 
@@ -310,6 +425,9 @@ class PlateauSchedule(Schedule):
         """The present rate: the rate depends on the metrics, not on ``t``."""
         return self.lr
 
+    def _note_lr_by_hand(self) -> None:
+        """Nothing: ``step`` takes the rate that was set by hand."""
+
     def step(self, metric: float | None = None) -> None:
         """Count, and set ``optimizer.lr``.
 
@@ -322,6 +440,7 @@ class PlateauSchedule(Schedule):
         if metric is None:
             raise TypeError("PlateauSchedule.step: expected a metric: write step(held_out_loss).")
         value = float(metric)
+        self.lr = self.optimizer.lr
         if self._is_better(value):
             self.best, self.bad_count = value, 0
         else:

@@ -86,8 +86,14 @@ def save(path: str | os.PathLike[str], module_or_state: Module | Mapping[str, An
 
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
     """Write NumPy arrays to a file, in the format of the path's suffix."""
-    safe = safetensors_files.has_suffix(path)
-    replace_file(path, safetensors_files.write_bytes(arrays) if safe else npz_bytes(arrays))
+    replace_file(path, file_content(path, arrays))
+
+
+def file_content(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> bytes:
+    """The content of a file with NumPy arrays, in the format of the path's suffix."""
+    if safetensors_files.has_suffix(path):
+        return safetensors_files.write_bytes(arrays)
+    return npz_bytes(arrays)
 
 
 def npz_bytes(arrays: Mapping[str, Any]) -> bytes:

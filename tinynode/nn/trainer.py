@@ -20,17 +20,19 @@ from tinynode.core.variable import Variable
 from tinynode.devices import is_array
 from tinynode.errors import NaNError, StateError, describe, short_text
 from tinynode.functions import concat
-from tinynode.nn.checkpoints import load_checkpoint, save_checkpoint
+from tinynode.nn.checkpoints import check_checkpoint, load_checkpoint, save_checkpoint
 from tinynode.nn.checks import RefusesKeywords, checked_size
 from tinynode.nn.clipping import clip_gradients
 from tinynode.nn.data import Dataset
 from tinynode.nn.display import PlainDisplay, make_display
+from tinynode.nn.early_stopping import EarlyStopping
 from tinynode.nn.interrupt import Interrupt
 from tinynode.nn.module import Module
 from tinynode.nn.optimizers import Optimizer
+from tinynode.nn.run_files import naming, refuse_other_checkpoint
 from tinynode.nn.schedules import PlateauSchedule
 from tinynode.nn.state import State
-from tinynode.nn.training_log import Row, make_log
+from tinynode.nn.training_log import Row, make_log, table_row
 from tinynode.safe_files import listed
 
 Batch: TypeAlias = tuple[Any, ...]
@@ -72,8 +74,11 @@ class Trainer(RefusesKeywords):
         clip: the largest norm of the gradients, as for ``clip_gradients``; None does not clip.
         accumulate: the number of batches for an update. The update uses the mean gradient.
         compile: run the loss and the gradient as nets, as ``tn.compile`` does.
-        checkpoint: a file that is written after each epoch, and at Ctrl-C.
-        log: a file for the rows, ``.csv`` or ``.jsonl``, or a folder for TensorBoard.
+        checkpoint: a file that is written after each epoch, at Ctrl-C and after early stopping.
+            A file that is there must be the checkpoint of a model with the same parameters.
+        log: a file for the rows, ``.csv`` or ``.jsonl``, or a folder for TensorBoard. Rows of
+            another run are no rows of this one: the trainer refuses the file.
+        overwrite: True replaces whatever is at ``checkpoint`` and ``log``.
         monitor: the name of the number that decides about early stopping. A smaller number is
             better, unless ``maximize``.
         patience: training stops after this number of epochs in a row without a better number.
@@ -95,6 +100,10 @@ class Trainer(RefusesKeywords):
 
     history: list[Row]
     batch: Batch
+    _loss_sum = 0.0  # of the current epoch
+    _examples = 0
+    _is_first_row = True
+    _checked_files: Any = (None, None)
 
     def __init__(
         self,
@@ -112,6 +121,7 @@ class Trainer(RefusesKeywords):
         compile: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
         log: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
         monitor: str = "validation loss",
         patience: int | None = None,
         maximize: bool = False,
@@ -128,19 +138,22 @@ class Trainer(RefusesKeywords):
         self.accumulate = checked_size("Trainer: accumulate", accumulate)
         self.checkpoint = checkpoint
         self.log = None if log is None else make_log(log)
+        self.overwrite = as_flag("Trainer", "overwrite", overwrite)
         self.monitor = monitor
         maximize = as_flag("Trainer", "maximize", maximize)
         self.stopping = None if patience is None else EarlyStopping(monitor, patience, maximize)
         self.epoch, self.position, self.steps = 0, 0, 0
         self.stopped, self.history, self.batch = "", [], ()
-        self._loss_sum, self._examples = 0.0, 0  # of the current epoch
-        self._is_first_row = True
-        self._check()
+        self._check(maximize)
 
     def run(self, epochs: int, *, quiet: bool = False) -> list[Row]:
         """Train for more epochs; an interrupted epoch counts as an epoch.
 
-        Ctrl-C stops after the current step, writes the checkpoint, and says how to go on.
+        Ctrl-C stops after the current step, writes the checkpoint, and says how to go on. A second
+        Ctrl-C stops at once, with KeyboardInterrupt; the checkpoint is that of the latest epoch.
+
+        After early stopping, the next call of ``run`` trains on from the best parameters. A
+        trainer that resumes a run which had stopped early trains no epoch.
 
         Args:
             epochs: the number of epochs, 0 or more.
@@ -152,9 +165,14 @@ class Trainer(RefusesKeywords):
         Raises:
             NaNError: a loss is no finite number; the parameters are those before the step.
             ValueError: there are no batches.
+            FileExistsError: another file is at ``checkpoint`` or ``log``; nothing has changed.
+            OSError: a file cannot be written.
         """
         last = self.epoch + checked_size("Trainer.run: epochs", epochs, 0)
         self._check_lengths()
+        self._check_files()
+        if self.stopped == "early" and self.stopping is not None:
+            self.stopping.wait_again()
         self.stopped = ""
         total = epochs * len(self.train) - self.position
         with self._interrupt() as interrupt, make_display(total, quiet) as display:
@@ -323,8 +341,10 @@ class Trainer(RefusesKeywords):
         if self.stopped == "early" and self.stopping is not None:
             which = "the latest parameters"
             if self.stopping.best_state:
-                self.model.load_state_dict(self.stopping.best_state)
+                self.restore_best()
                 which = "the parameters of it"
+                if self.checkpoint is not None:
+                    self.save(self.checkpoint)
             display.line(f"stopped early: {self.stopping}; the model has {which}")
         if self.stopped == "interrupted":
             saved = ""
@@ -333,6 +353,24 @@ class Trainer(RefusesKeywords):
                 saved = f": saved to {os.fspath(self.checkpoint)}"
             display.line(f"interrupted {self.progress}{saved}")
             display.line(f"go on with: {self.how_to_go_on(last - self.epoch)}")
+
+    def restore_best(self) -> None:
+        """Give the model, and ``average``, the parameters with the best ``monitor``.
+
+        Early stopping does so at its end. After a run of all epochs, the model has the latest
+        parameters until this call.
+
+        Raises:
+            ValueError: the trainer has no ``patience``, or no epoch had a finite number.
+        """
+        if self.stopping is None or not self.stopping.best_state:
+            raise ValueError(
+                "Trainer.restore_best: there are no best parameters: give patience=..., and run "
+                "an epoch whose monitored number is finite."
+            )
+        self.model.load_state_dict(self.stopping.best_state)
+        if self.average is not None:
+            self.average.start_again()
 
     @property
     def progress(self) -> str:
@@ -426,6 +464,21 @@ class Trainer(RefusesKeywords):
         name = type(self.model).__name__
         return f"Trainer({name}, {self.epoch} epochs of {len(self.train)} batches done)"
 
+    def _check_files(self) -> None:
+        """Refuse a checkpoint or a log that cannot be written, or has work of others."""
+        files = (self.checkpoint, self.log)
+        if files == self._checked_files:
+            return
+        if self.checkpoint is not None:
+            with naming("checkpoint", self.checkpoint):
+                if not self.overwrite:
+                    refuse_other_checkpoint(self.checkpoint, self.model)
+                check_checkpoint(self.checkpoint, **self._parts())
+        if self.log is not None:
+            with naming("log", self.log.path):
+                self.log.begin(self.history, overwrite=self.overwrite)
+        self._checked_files = files
+
     def _check_lengths(self) -> None:
         """Refuse an epoch without batches: no mean could be computed."""
         for argument, batches in (("train", self.train), ("validation", self.validation)):
@@ -435,7 +488,7 @@ class Trainer(RefusesKeywords):
                     "drop_last=True, a DataLoader needs batch_size samples or more."
                 )
 
-    def _check(self) -> None:
+    def _check(self, maximize: bool) -> None:
         """Refuse arguments of wrong types, and unknown names."""
         parts = ("model", self.model, Module), ("optimizer", self.optimizer, Optimizer)
         for argument, value, wanted in parts:
@@ -447,6 +500,7 @@ class Trainer(RefusesKeywords):
         self._check_loss()
         self._check_batches()
         self._check_names()
+        self._check_schedule(maximize)
 
     def _check_loss(self) -> None:
         if not callable(self.loss):
@@ -458,6 +512,25 @@ class Trainer(RefusesKeywords):
             raise TypeError(
                 f"Trainer: loss is called with the model and a batch, and {name} takes no model. "
                 f"Write loss=lambda model, x, t: F.{name}(model(x), t)."
+            )
+
+    def _check_schedule(self, maximize: bool) -> None:
+        """The schedule sets the rate of this optimizer, and agrees about what is better."""
+        if getattr(self.schedule, "optimizer", self.optimizer) is not self.optimizer:
+            name = type(self.schedule).__name__
+            raise ValueError(
+                f"Trainer: schedule sets the learning rate of another optimizer, got {name}. Make "
+                f"it with the trainer's optimizer: {name}(optimizer, ...)."
+            )
+        if not isinstance(self.schedule, PlateauSchedule):
+            return
+        is_max = self.schedule.mode == "max"
+        is_told = maximize or self.stopping is not None
+        if is_told and is_max != maximize:
+            raise ValueError(
+                f"Trainer: schedule is a PlateauSchedule with mode {self.schedule.mode!r}, and "
+                f"maximize is {maximize}: {self.monitor!r} cannot be better in both directions. "
+                f"Give mode={'max' if maximize else 'min'!r}, or maximize={is_max}."
             )
 
     def _check_batches(self) -> None:
@@ -491,46 +564,6 @@ class Trainer(RefusesKeywords):
                 f"Trainer: monitor must be one of {', '.join(map(repr, names))}, got "
                 f"{self.monitor!r}."
             )
-
-
-class EarlyStopping:
-    """The best number so far, and the parameters of it."""
-
-    def __init__(self, monitor: str, patience: int, maximize: bool) -> None:
-        self.monitor = monitor
-        self.patience = checked_size("Trainer: patience", patience)
-        self.sign = -1.0 if maximize else 1.0
-        self.best = math.inf
-        self.best_epoch = 0
-        self.waited = 0
-        self.best_state: State = {}
-
-    def note(self, row: Row, state: State) -> None:
-        """Compare the row of an epoch with the best one."""
-        value = self.sign * row[self.monitor]
-        self.waited += 1
-        if value < self.best:
-            self.best, self.best_epoch, self.waited = value, int(row["epoch"]), 0
-            self.best_state = state
-
-    def is_over(self) -> bool:
-        """True if ``patience`` epochs in a row were no better."""
-        return self.waited >= self.patience
-
-    def state_dict(self) -> dict[str, Any]:
-        """The best number, its epoch and parameters, and the epochs since then."""
-        names = ("best", "best_epoch", "waited", "best_state")
-        return {name: getattr(self, name) for name in names}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where ``state_dict`` was called."""
-        self.best, self.best_epoch = float(state["best"]), int(state["best_epoch"])
-        self.waited, self.best_state = int(state["waited"]), dict(state["best_state"])
-
-    def __str__(self) -> str:
-        if not self.best_epoch:
-            return f"{self.monitor} was infinite or NaN in all epochs"
-        return f"{self.monitor} {number(self.sign * self.best)} of epoch {self.best_epoch}"
 
 
 @runtime_checkable
@@ -606,18 +639,3 @@ def _are_texts(value: Any) -> bool:
     """True for a list of texts, as a DataLoader makes of samples that are texts."""
     is_full_list = isinstance(value, list) and bool(value)
     return is_full_list and all(isinstance(one, str | bytes) for one in value)
-
-
-def table_row(row: Row, *, is_first: bool) -> str:
-    """The numbers of an epoch below their names; the names too for the first row."""
-    widths = {name: max(len(name), 8) for name in row}
-    line = "  ".join(f"{number(value):>{widths[name]}}" for name, value in row.items())
-    names = "  ".join(f"{name:>{width}}" for name, width in widths.items())
-    return f"{names}\n{line}" if is_first else line
-
-
-def number(value: float) -> str:
-    """Four digits after the point; an exponent for very small and very large numbers."""
-    if isinstance(value, int):
-        return str(value)
-    return f"{value:.4f}" if value == 0 or 1e-2 <= abs(value) < 1e5 else f"{value:.2e}"

@@ -1,7 +1,8 @@
 """The log of a training run: a row for each epoch, in a file or for TensorBoard.
 
-Requirement: a resumed run leaves no row twice. So the first row of each run writes the file anew,
-with the rows of earlier runs; later rows are appended.
+Requirement: a resumed run leaves no row twice. So the first row of a resumed run writes the file
+anew, with the earlier rows; later rows are appended. Rows with other names write the file anew
+too. Rows of another run are kept.
 """
 
 from __future__ import annotations
@@ -15,47 +16,87 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from tinynode.atomic_file import replace_file
+from tinynode.atomic_file import append_to_file, check_writable, replace_file
 from tinynode.errors import describe
-from tinynode.safe_files import checked_path
+from tinynode.nn.run_files import CURE
+from tinynode.safe_files import checked_path, read_file
 
 Row = dict[str, float]
 """The numbers of an epoch by name; ``epoch`` is the first."""
+_POINTS = "tfevents"
+"""A part of the name of each file with points that TensorBoard reads."""
 WRITERS = ("tensorboardX", "torch.utils.tensorboard")
 """The modules with a ``SummaryWriter``."""
 
 
 class FileLog:
-    """A ``.csv`` file with a line of names, or a ``.jsonl`` file with one JSON object a line."""
+    """A ``.csv`` file with a line of names, or a ``.jsonl`` file with one JSON object a line.
+
+    A row that lacks a name has an empty cell in a ``.csv`` file.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._is_csv = path.endswith(".csv")
-        self._goes_on = False
+        self._is_csv = path.lower().endswith(".csv")
+        self._names: list[str] | None = None
+        """The names in the file's first line; None if the next row writes the file anew."""
+
+    def begin(self, rows: Sequence[Row], *, overwrite: bool) -> None:
+        """Check before the first step that the rows of the run can be written.
+
+        Raises:
+            FileExistsError: the file has rows of another run.
+            OSError: the file cannot be written.
+        """
+        if self._names is None and not overwrite and os.path.isfile(self.path):
+            self._refuse_other_rows(rows)
+        check_writable(self.path)
+
+    def _refuse_other_rows(self, rows: Sequence[Row]) -> None:
+        """Refuse a file that does not begin with the rows of this run, so far as both go."""
+        text = read_file(self.path).decode(errors="replace")
+        names, found = self._split(text)
+        expected = [self._text_of_row(row, names) for row in rows]
+        shared = min(len(found), len(expected))
+        if found[:shared] == expected[:shared] and (expected or not found):
+            return
+        raise FileExistsError(
+            f"Trainer: log: the file {self.path!r} has rows of another run, and the trainer would "
+            f"replace them. {CURE} To go on with that run, call trainer.resume(checkpoint) first."
+        )
+
+    def _split(self, text: str) -> tuple[list[str], list[str]]:
+        """The names in the first line of a text, and the lines of the rows."""
+        lines = text.splitlines(keepends=True)
+        if not self._is_csv or not lines:
+            return [], lines
+        return next(csv.reader(lines[:1]), []), lines[1:]
 
     def write(self, rows: Sequence[Row]) -> None:
         """Write the last of all rows of the run."""
-        if self._goes_on:
-            with open(self.path, "a", encoding="utf-8", newline="") as file:
-                file.write(self._text(rows[-1:]))
-        else:
-            names = self._line(list(rows[0])) if self._is_csv else ""
-            replace_file(self.path, (names + self._text(rows)).encode())
-            self._goes_on = True
+        names = list(dict.fromkeys(name for row in rows for name in row)) if self._is_csv else []
+        if names == self._names and os.path.isfile(self.path):
+            append_to_file(self.path, self._text_of_row(rows[-1], names).encode())
+            return
+        head = _csv_line(names) if self._is_csv else ""
+        lines = [self._text_of_row(row, names) for row in rows]
+        replace_file(self.path, "".join([head, *lines]).encode())
+        self._names = names
 
-    def _text(self, rows: Sequence[Row]) -> str:
+    def _text_of_row(self, row: Row, names: Sequence[str]) -> str:
         if self._is_csv:
-            return "".join(self._line(list(row.values())) for row in rows)
-        return "".join(json.dumps(_finite(row), allow_nan=False) + "\n" for row in rows)
-
-    def _line(self, cells: list[Any]) -> str:
-        line = io.StringIO()
-        csv.writer(line, lineterminator="\n").writerow(cells)
-        return line.getvalue()
+            return _csv_line([row.get(name, "") for name in names])
+        return json.dumps(_finite(row), allow_nan=False) + "\n"
 
     def start_again(self) -> None:
         """The next row writes the file anew: the run was resumed."""
-        self._goes_on = False
+        self._names = None
+
+
+def _csv_line(cells: Sequence[Any]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(cells)
+    return line.getvalue()
 
 
 def _finite(row: Row) -> dict[str, float | None]:
@@ -67,15 +108,35 @@ class TensorBoardLog:
     """A folder of TensorBoard: a curve for each name. A resumed run removes the later points."""
 
     def __init__(self, folder: str) -> None:
-        self.folder = folder
+        self.path = folder
         self._make = summary_writer()
         self._writer: Any = None
+
+    def begin(self, rows: Sequence[Row], *, overwrite: bool) -> None:
+        """Check before the first step that the folder can be written.
+
+        Raises:
+            FileExistsError: the folder has points of another run.
+            OSError: the folder cannot be written.
+        """
+        os.makedirs(self.path, exist_ok=True)
+        check_writable(os.path.join(self.path, _POINTS))
+        if self._writer is not None or rows:  # this run's folder, or that of a resumed run
+            return
+        points = [entry.path for entry in os.scandir(self.path) if _POINTS in entry.name]
+        if points and not overwrite:
+            raise FileExistsError(
+                f"Trainer: log: the folder {self.path!r} has points of another run. {CURE} To "
+                "go on with that run, call trainer.resume(checkpoint) first."
+            )
+        for path in points:
+            os.unlink(path)
 
     def write(self, rows: Sequence[Row]) -> None:
         """Write the last of all rows of the run."""
         epoch = int(rows[-1]["epoch"])
         if self._writer is None:
-            self._writer = self._make(self.folder, purge_step=epoch)
+            self._writer = self._make(self.path, purge_step=epoch)
         for name, value in rows[-1].items():
             if name != "epoch":
                 self._writer.add_scalar(name, value, epoch)
@@ -93,12 +154,21 @@ def make_log(path: str | os.PathLike[str]) -> FileLog | TensorBoardLog:
 
     Raises:
         TypeError: the path is no path.
+        ValueError: the path has another suffix.
         ImportError: no library that writes for TensorBoard is installed.
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"Trainer: log must be a path, got {describe(path)}.")
     name = checked_path("Trainer: log", path)
-    return FileLog(name) if name.endswith((".csv", ".jsonl")) else TensorBoardLog(name)
+    suffix = os.path.splitext(name)[1].lower()
+    if suffix in (".csv", ".jsonl"):
+        return FileLog(name)
+    if suffix[1:].isalpha() and not os.path.isdir(name):
+        raise ValueError(
+            f"Trainer: log must end in .csv or .jsonl, or be a folder of TensorBoard without a "
+            f"suffix; got {name!r}."
+        )
+    return TensorBoardLog(name)
 
 
 def summary_writer() -> Any:
@@ -117,3 +187,18 @@ def summary_writer() -> Any:
         "Install tensorboardX (pip install 'tinynode[tensorboard]'), or give log='run.csv' or "
         "log='run.jsonl'."
     )
+
+
+def table_row(row: Row, *, is_first: bool) -> str:
+    """The numbers of an epoch below their names; the names too for the first row."""
+    widths = {name: max(len(name), 8) for name in row}
+    line = "  ".join(f"{number(value):>{widths[name]}}" for name, value in row.items())
+    names = "  ".join(f"{name:>{width}}" for name, width in widths.items())
+    return f"{names}\n{line}" if is_first else line
+
+
+def number(value: float) -> str:
+    """Four digits after the point; an exponent for very small and very large numbers."""
+    if isinstance(value, int):
+        return str(value)
+    return f"{value:.4f}" if value == 0 or 1e-2 <= abs(value) < 1e5 else f"{value:.2e}"
