@@ -299,10 +299,14 @@ def test_predict_gives_the_outputs_of_all_batches() -> None:
 # --- tables --------------------------------------------------------------------------------------
 
 
-def table(tmp_path: Path, text: str, **options: Any) -> nn.TableDataset:
+def written(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "t.csv"
     path.write_text(text, encoding="utf-8")
-    return nn.TableDataset(path, "y", **options)
+    return path
+
+
+def table(tmp_path: Path, text: str, **options: Any) -> nn.TableDataset:
+    return nn.TableDataset(written(tmp_path, text), "y", **options)
 
 
 def test_the_order_of_classes_depends_on_the_names_alone(tmp_path: Path) -> None:
@@ -332,6 +336,54 @@ def test_a_number_beyond_the_dtype_is_no_infinity(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="line 2, column 'y': '-70000' is too large for float16"):
         table(tmp_path, "x,y\n1,-70000\n", regression=True, dtype="float16")
     assert table(tmp_path, "x,y\n1e39,a\n", dtype="float64").arrays[0].tolist() == [[1e39]]
+
+
+def test_cells_may_be_long_and_separators_others(tmp_path: Path) -> None:
+    long = "a" * 200_000
+    assert nn.TableDataset(written(tmp_path, f"n,x\n{long},2"), columns=["x"])[0][0].tolist() == [
+        2
+    ]
+    german = written(tmp_path, "x;y\n0,5;1\n-1,5e1;0")
+    data = nn.TableDataset(german, "y", delimiter=";", decimal=",")
+    assert data.arrays[0].ravel().tolist() == [0.5, -15.0] and data.classes == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("x;y\n1;2", {}, r"line 1: a single column .*Give delimiter=';'"),
+        ("x\ty\n1\t2", {}, r"line 1: .*Give delimiter='\\t'"),
+        (",x\n0,1", {}, r"line 1: column 1 has no name.*index=False"),
+        ("x\n1_000", {}, "line 2, column 'x': '1_000' is no finite number"),
+        ("x;z\n1.000,5;1", {"delimiter": ";", "decimal": ","}, "'1.000,5' is no finite number"),
+        ("x;z\n1.5;1", {"delimiter": ";", "decimal": ","}, "'1.5' is no finite number"),
+        ("x,z\n1,2", {"decimal": ","}, "decimal must be .* and not the delimiter"),
+        ('x,z\n"1,2\n3,4\n5,6', {}, "line 2: expected 2 values .*quotation mark missing"),
+        ('x,z\n1,2\n"a\nb",4', {}, "line 3, column 'x'"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_its_line(
+    text: str, options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        nn.TableDataset(written(tmp_path, text), **options)
+
+
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [
+        ([np.ones(3), np.ones(4)], r"shapes.*\(3,\) in sample 0, \(4,\) in sample 1"),
+        ([(1.0, np.ones(2)), (2.0, np.ones((2, 1)))], r"\(2,\) in sample 0, \(2, 1\) in sample 1"),
+        ([(1, 2), (1, 2), (1, 2, 3)], "lengths.*2 in sample 0, 3 in sample 2"),
+        ([(1, 2), 1], "lengths.*2 in sample 0, int in sample 1"),
+        ([{"a": 1}, {"b": 1}], "names.*in sample 0.*in sample 1"),
+        ([{"a": 1}, 3], "names.*in sample 0, int in sample 1"),
+        (["a", 3], "kinds.*str in sample 0, int in sample 1"),
+    ],
+)
+def test_samples_that_make_no_batch_are_named(samples: list[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"DataLoader: .*{message}.*collate="):
+        next(iter(nn.DataLoader(samples, 3)))
 
 
 # --- images --------------------------------------------------------------------------------------

@@ -408,26 +408,60 @@ def make_batch(
         except Exception as error:
             error.add_note(f"DataLoader: the error is of sample {index} of the data set.")
             raise
-    return (collate or _collated)(samples)
+    return _collated(samples, indexes.tolist()) if collate is None else collate(samples)
 
 
-def _collated(samples: list[Any]) -> Any:
-    """Samples as a batch: arrays and numbers are stacked, tuples and dicts entry by entry."""
+def _collated(samples: list[Any], indexes: list[int]) -> Any:
+    """Samples as a batch: arrays and numbers are stacked, tuples and dicts entry by entry.
+
+    Args:
+        samples: the samples, or an entry of each of them.
+        indexes: the numbers of the samples, for errors.
+    """
     first = samples[0]
     if isinstance(first, str | bytes):
+        _require_alike("kinds", [type(sample).__name__ for sample in samples], indexes)
         return list(samples)
     if isinstance(first, Mapping):
-        return {name: _collated([sample[name] for sample in samples]) for name in first}
+        _require_alike("names", [_names(sample) for sample in samples], indexes)
+        return {name: _collated([one[name] for one in samples], indexes) for name in first}
     if isinstance(first, tuple):
-        return tuple(_collated(list(column)) for column in zip(*samples, strict=True))
+        _require_alike("lengths", [_length(sample) for sample in samples], indexes)
+        return tuple(_collated(list(column), indexes) for column in zip(*samples, strict=True))
     arrays = [_host(sample) for sample in samples]
-    shapes = {array.shape for array in arrays}
-    if len(shapes) > 1:
-        raise ValueError(
-            f"DataLoader: the samples of a batch have the shapes {sorted(shapes)}, and cannot be "
-            "stacked. Give a transform for equal shapes, or collate=... that pads."
-        )
+    _require_alike("shapes", [array.shape for array in arrays], indexes)
     return numpy.stack(arrays)
+
+
+_LONGEST_TEXT = 80
+
+
+def _names(sample: Any) -> Any:
+    return sorted(map(str, sample)) if isinstance(sample, Mapping) else type(sample).__name__
+
+
+def _length(sample: Any) -> Any:
+    return len(sample) if isinstance(sample, tuple) else type(sample).__name__
+
+
+def _require_alike(what: str, found: list[Any], indexes: list[int]) -> None:
+    """Refuse samples of a batch that differ from the first one in something.
+
+    Raises:
+        ValueError: two samples differ.
+    """
+    for one, index in zip(found, indexes, strict=True):
+        if one != found[0]:
+            raise ValueError(
+                f"DataLoader: the samples of a batch have different {what}, and cannot be "
+                f"stacked: {_cut(found[0])} in sample {indexes[0]}, {_cut(one)} in sample "
+                f"{index}. Give a transform that makes them equal, or collate=... that pads."
+            )
+
+
+def _cut(found: Any) -> str:
+    text = str(found)
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}..."
 
 
 def _host(value: Any) -> Any:

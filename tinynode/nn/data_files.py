@@ -25,6 +25,8 @@ from tinynode.safe_files import checked_path, listed, read_file
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP")
 """The formats that Pillow may read. For others, such as PostScript, it starts another program."""
+_DELIMITERS = (",", ";", "\t", "|")
+"""Characters that often stand between two columns."""
 _MOST_IMAGE_BYTES = 1 << 28
 _MOST_PIXELS = 50_000_000
 
@@ -40,7 +42,8 @@ class TableDataset(ArrayDataset):
             ``classes``. True for labels that are numbers.
         classes: the texts of the classes, in order, as for ``validation`` those of the table to
             train on; by default those of the file.
-        delimiter: the character between two columns.
+        delimiter: the character between two columns, such as ";".
+        decimal: the character before the decimals of a number; "," for 0,5.
         dtype: the dtype of the numbers; ``config.dtype`` by default.
 
     Attributes:
@@ -64,12 +67,12 @@ class TableDataset(ArrayDataset):
         regression: bool = False,
         classes: Iterable[str] | None = None,
         delimiter: str = ",",
+        decimal: str = ".",
         dtype: Any = None,
     ) -> None:
         regression = as_flag("TableDataset", "regression", regression)
-        table = _Table(path, delimiter)
-        given = [name for name in table.header if name != label] if columns is None else columns
-        self.columns = list(given)
+        table = _Table(path, delimiter, decimal)
+        self.columns = table.columns_without(label) if columns is None else list(columns)
         table.require(self.columns if label is None else [*self.columns, label])
         self.classes: list[str] = []
         kind = random.host_dtype(dtype)
@@ -94,36 +97,81 @@ class TableDataset(ArrayDataset):
 class _Table:
     """The cells of a file of comma-separated values."""
 
-    def __init__(self, path: str | os.PathLike[str], delimiter: str) -> None:
+    def __init__(self, path: str | os.PathLike[str], delimiter: str, decimal: str) -> None:
         self.path = checked_path("TableDataset", path)
-        self.rows: list[list[str]] = []
-        self._lines: list[int] = []
-        reader = csv.reader(io.StringIO(self._content(), newline=""), delimiter=delimiter)
-        try:
-            self.header = [name.strip() for name in next(reader, [])]
-            for row in reader:
-                if row:
-                    self.rows.append(row)
-                    self._lines.append(reader.line_num)
-        except csv.Error as error:
+        self.decimal = decimal
+        if decimal not in (".", ",") or decimal == delimiter:
             raise ValueError(
-                f"{self.path}, line {reader.line_num}: this is no line of a table: {error}. Is a "
-                "quotation mark missing?"
-            ) from None
+                f"TableDataset: decimal must be '.' or ',', and not the delimiter {delimiter!r}, "
+                f"got {decimal!r}."
+            )
+        self._delimiter = delimiter
+        self.header, self.rows, self._lines = self._cells()
         if not self.rows:
             raise ValueError(f"{self.path} needs a header, and one line of values or more.")
+        self._check_header()
+        self._check_lengths()
+
+    def _cells(self) -> tuple[list[str], list[list[str]], list[int]]:
+        """The names of the columns, the other rows, and the line in which each row begins."""
+        text = self._content()
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=self._delimiter)
+        rows, lines, line = [], [], 1
+        limit = csv.field_size_limit(len(text) + 1)  # a cell may be as long as the file
+        try:
+            for row in reader:
+                if row:
+                    rows.append(row)
+                    lines.append(line)
+                line = reader.line_num + 1
+        except csv.Error as error:
+            raise ValueError(
+                f"{self.path}, line {line}: this is no line of a table: {error}. Is a quotation "
+                "mark missing?"
+            ) from None
+        finally:
+            csv.field_size_limit(limit)
+        header = [name.strip() for name in rows[0]] if rows else []
+        return header, rows[1:], lines[1:]
+
+    def _check_header(self) -> None:
         self._places = {name: place for place, name in enumerate(self.header)}
         if len(self._places) < len(self.header):
             twice = next(n for i, n in enumerate(self.header) if self._places[n] != i)
             raise ValueError(
                 f"{self.path}, line 1: two columns have the name {short_text(twice)}."
             )
+        others = [mark for mark in _DELIMITERS if mark in self.header[0]]
+        if len(self.header) == 1 and others:
+            raise ValueError(
+                f"{self.path}, line 1: a single column has the name {short_text(self.header[0])}. "
+                f"Give delimiter={others[0]!r}, or rename the column."
+            )
+
+    def _check_lengths(self) -> None:
+        """Raise an error if a row has more or fewer cells than the header."""
         for row, line in zip(self.rows, self._lines, strict=True):
             if len(row) != len(self.header):
+                is_long = any("\n" in cell for cell in row)
+                hint = " Is a quotation mark missing?" if is_long else ""
                 raise ValueError(
                     f"{self.path}, line {line}: expected {len(self.header)} values as in the "
-                    f"header, got {len(row)}."
+                    f"header, got {len(row)}.{hint}"
                 )
+
+    def columns_without(self, label: str | None) -> list[str]:
+        """The names of all columns except the label's.
+
+        Raises:
+            ValueError: a column has no name, such as the index that pandas writes.
+        """
+        if "" in self.header:
+            raise ValueError(
+                f"{self.path}, line 1: column {self.header.index('') + 1} has no name. It may be "
+                "an index: write the table without one (pandas: index=False), or choose the "
+                "columns by columns=[...]."
+            )
+        return [name for name in self.header if name != label]
 
     def _content(self) -> str:
         """The text of the file."""
@@ -174,10 +222,7 @@ class _Table:
     def number(self, row: int, place: int, dtype: Any) -> float:
         """The number of a cell, in the range of a dtype."""
         text = self.text(row, place)
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
+        value = _number(text, self.decimal)
         if not math.isfinite(value):
             raise ValueError(
                 f"{self._where(row, place)}: {short_text(text)} is no finite number. Choose the "
@@ -189,6 +234,16 @@ class _Table:
                 'dtype="float64", or scale the column.'
             )
         return value
+
+
+def _number(text: str, decimal: str) -> float:
+    """The number that a text shows, or NaN. Python's 1_000 is no number of a table."""
+    if "_" in text or (decimal != "." and "." in text):
+        return math.nan
+    try:
+        return float(text.replace(decimal, "."))
+    except ValueError:
+        return math.nan
 
 
 def _sorted_classes(texts: set[str]) -> list[str]:
