@@ -7,6 +7,7 @@ imported here only. Shapes are drawn enlarged and then made smaller, for smooth 
 from __future__ import annotations
 
 import functools
+import io
 import itertools
 import math
 import unicodedata
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
+from tinynode.atomic_file import replace_file
 from tinynode.show.palette import COLOURS, red_green_blue, shade_look
 from tinynode.show.shapes import Box, Cells, Drawing, Path, Shape, Text
 
@@ -45,7 +47,9 @@ def save_png(
         ImportError: Pillow is not installed.
     """
     widest = math.sqrt(MOST_PIXELS * drawing.width / drawing.height)
-    _picture(drawing, min(2 * drawing.width, widest), theme).save(path, format="PNG")
+    content = io.BytesIO()
+    _picture(drawing, min(2 * drawing.width, widest), theme).save(content, format="PNG")
+    replace_file(path, content.getvalue())
 
 
 def save_gif(
@@ -66,14 +70,16 @@ def save_gif(
     palette = _common_palette(image, pictures)
     dither = image.Dither.NONE
     reduced = [picture.quantize(palette=palette, dither=dither) for picture in pictures]
+    content = io.BytesIO()
     reduced[0].save(
-        path,
+        content,
         format="GIF",
         save_all=True,
         append_images=reduced[1:],
         duration=[round(1000 * time) for time in seconds],
         loop=0,
     )
+    replace_file(path, content.getvalue())
 
 
 def _pillow(module: str) -> Any:

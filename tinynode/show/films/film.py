@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tinynode.atomic_file import replace_file
 from tinynode.safe_files import checked_path
 from tinynode.show.films import text as film_text
 from tinynode.show.films.nodes import Recording
@@ -138,7 +139,7 @@ class Film(Recording):
             raise ValueError(f"Film.save: {suffix} has no options, got {', '.join(options)}.")
         content = to_json(self.data()) if suffix == ".json" else self._page()
         # a file's name can have half of a surrogate pair, which no encoding has
-        Path(path).write_bytes(content.encode("utf-8", "replace"))
+        replace_file(path, content.encode("utf-8", "replace"))
 
     def frames(self, folder: str | Path, **options: Unpack[FrameOptions]) -> list[Path]:
         """Write an SVG for each step: ``0001.svg``, ``0002.svg`` and so on.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
+from tinynode.atomic_file import replace_file
 from tinynode.show import pixels
 from tinynode.show.films.animation import animated_svg
 from tinynode.show.films.frame_drawing import Frame, Stage
@@ -128,7 +129,7 @@ def _theme(options: FrameOptions) -> str:
 
 def _write(path: Path, text: str) -> None:
     # a name can have half of a surrogate pair, which no encoding has
-    path.write_bytes(f"{text}\n".encode("utf-8", "replace"))
+    replace_file(path, f"{text}\n".encode("utf-8", "replace"))
 
 
 # --- the choice of steps -------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tinynode.atomic_file import replace_file
 from tinynode.errors import describe
 from tinynode.safe_files import checked_path
 from tinynode.show.graphs import dot, mermaid
@@ -185,7 +186,7 @@ class Diagram(DiagramData):
         if suffix == ".png":
             save_png(drawing(self), target)
             return
-        target.write_text(self._content(suffix), encoding="utf-8")
+        replace_file(target, self._content(suffix).encode())
 
     def _content(self, suffix: str) -> str:
         """The content of a file with the suffix."""

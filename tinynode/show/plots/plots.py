@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy
 
+from tinynode.atomic_file import replace_file
 from tinynode.configuration import config, no_backprop_mode
 from tinynode.core.variable import Variable
 from tinynode.devices import Device, current_device, find_device
@@ -75,7 +76,7 @@ class Plot:
         if suffix not in (".svg", ".txt"):
             raise ValueError(f"Plot.save: path must end in .svg, .png or .txt, got {str(path)!r}.")
         text = self.to_svg() if suffix == ".svg" else self.to_text()
-        target.write_text(f"{text}\n", encoding="utf-8", newline="\n")
+        replace_file(target, f"{text}\n".encode())
 
     def _repr_svg_(self) -> str:
         return self.to_svg()
