@@ -206,6 +206,14 @@ def test_a_score_of_nan_is_no_class(k: int) -> None:
         nn.metrics.confusion_matrix(scores, np.asarray([0, 1]), 3)
 
 
+def test_an_empty_batch_does_not_count_for_a_mean() -> None:
+    mean = nn.metrics.Mean().update(np.nan, 0).update(2.0, 3)
+    assert mean.value() == 2.0
+    with pytest.raises(ValueError, match=r"Mean: count must be at least 0 .*got -1"):
+        mean.update(1.0, -1)
+    assert mean.value() == 2.0
+
+
 def test_perplexity_has_the_limit_at_infinite_scores() -> None:
     scores = np.asarray([[np.inf, 0.0], [-np.inf, 0.0]])
     assert nn.metrics.Perplexity().update(scores, np.asarray([0, 1])).value() == 1.0

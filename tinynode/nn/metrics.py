@@ -26,7 +26,7 @@ from tinynode.core.nested import check_nested
 from tinynode.devices import using_device
 from tinynode.errors import OperandError
 from tinynode.functions import log_softmax
-from tinynode.nn.checks import checked_size
+from tinynode.nn.checks import checked_number, checked_size
 
 __all__ = [
     "Accuracy",
@@ -64,7 +64,7 @@ class _Average(Metric):
 
     def __init__(self) -> None:
         self.total = 0.0
-        self.count = 0
+        self.count: float = 0
 
     def value(self) -> float:
         """The sum divided by the count; NaN without examples."""
@@ -82,13 +82,17 @@ class _Average(Metric):
 class Mean(_Average):
     """The mean of numbers, such as losses, with weights."""
 
-    def update(self, value: Any, count: int = 1) -> Self:
+    def update(self, value: Any, count: float = 1) -> Self:
         """Add a number.
 
         Args:
             value: a number, or a Variable or array with a single element.
-            count: the weight: for the mean loss of a batch the number of examples.
+            count: the weight: for the mean loss of a batch the number of examples. A number with
+                the weight 0 does not count, not even NaN.
         """
+        checked_number("Mean: count", count, 0.0, math.inf)
+        if not count:
+            return self
         self.total += float(_host("Mean", "value", value).item()) * count
         self.count += count
         return self
