@@ -202,14 +202,18 @@ PRODUCTS = {
 """Sums of many terms: the order decides whether infinities meet, and give NaN."""
 
 
+SIGN_OF_ZERO = {"remainder", "clip", "maximum", "minimum", "max", "min"}
+"""Functions whose zero may have either sign: the standard leaves it open, or PyTorch differs."""
+
+
 def torch(program: Program) -> Found:
     """The same program on PyTorch's functions, with PyTorch's gradients."""
     from fuzz import torch_functions
 
     if program.is_wide and (ROUNDED | OUT_OF_RANGE) & program.functions:
         raise RefusedError("a function that is not right over the whole range")
-    if {"remainder", "copysign"} <= program.functions:
-        raise RefusedError("the sign of a remainder of -0: the standard says +0, PyTorch -0")
+    if SIGN_OF_ZERO & program.functions and {"copysign", "atan2"} & program.functions:
+        raise RefusedError("the sign of a zero, where +0 and -0 meet or a remainder is 0")
     return torch_functions.run(program)
 
 
