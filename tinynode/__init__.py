@@ -144,6 +144,7 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 _LATE = {
@@ -166,7 +167,3 @@ else:
         module = importlib.import_module(_LATE[name])
         globals()[name] = module if name == "show" else getattr(module, name)
         return globals()[name]
-
-    def __dir__() -> list[str]:
-        """All names, the late ones too."""
-        return sorted({*globals(), *_LATE})

@@ -43,6 +43,37 @@ from typing import Any
 
 from tinynode.habits.keywords import keyword_cure
 
+__all__ = [
+    "BackwardSeedError",
+    "ConfigError",
+    "ConvergenceError",
+    "DeviceError",
+    "DeviceMixError",
+    "GradientCutWarning",
+    "GradientError",
+    "GradientShapeError",
+    "GradientTypeError",
+    "GraphError",
+    "HookError",
+    "InplaceError",
+    "InvalidType",
+    "NaNError",
+    "NetError",
+    "NoValuesError",
+    "NonFiniteError",
+    "NondifferentiableError",
+    "OperandError",
+    "OutputError",
+    "RankError",
+    "RequiresGradError",
+    "SizeError",
+    "StateError",
+    "TinynodeError",
+    "TraceError",
+    "VmapError",
+]
+__dir__ = __all__.copy  # for completion
+
 LONGEST_NAME = 200
 """Pictures and tables keep so many letters of a name or a title."""
 

@@ -61,6 +61,7 @@ from tinynode.functions import astype
 from tinynode.transforms.trees import or_zeros
 
 __all__ = ["check_backward", "check_double_backward", "numerical_grad"]
+__dir__ = __all__.copy  # for completion
 
 # --- check_backward ----------------------------------------------------------------------------
 

@@ -35,6 +35,17 @@ from tinynode.errors import (
 )
 from tinynode.habits import missing_attribute
 
+__all__ = [
+    "get_generator",
+    "get_state",
+    "normal",
+    "permutation",
+    "seed",
+    "set_state",
+    "uniform",
+]
+__dir__ = __all__.copy  # for completion
+
 if TYPE_CHECKING:
     from numpy.random import Generator
 
@@ -270,4 +281,4 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Never:
         """The error for a wrong name; Python asks only for names that do not exist."""
-        raise missing_attribute("random", name, globals())
+        raise missing_attribute("random", name, __all__)

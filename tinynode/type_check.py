@@ -20,6 +20,16 @@ from typing import Any, SupportsIndex
 from tinynode import devices
 from tinynode.errors import InvalidType, dtype_name
 
+__all__ = [
+    "Expression",
+    "TypeInfoTuple",
+    "broadcasts",
+    "expect",
+    "is_floating",
+    "is_integer",
+]
+__dir__ = __all__.copy  # for completion
+
 
 class TypeInfoTuple(tuple[Any, ...]):
     """The arrays as arguments of ``check_type_forward``; ``size()`` is the number of arrays."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pkgutil
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,30 @@ compile dumps get_op_info load_net loads register_op save_net trace
 """
 
 FUNCTIONS = """
+abs acos acosh adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+adaptive_max_pool2d adaptive_max_pool3d add add_all argmax argmin argsort asin asinh astype atan
+atan2 atanh avg_pool1d avg_pool2d avg_pool3d batch_norm bilinear bitwise_and bitwise_invert
+bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor broadcast_arrays broadcast_shapes
+broadcast_to ceil clip clipped_relu concat conj contrastive conv1d conv2d conv3d conv_transpose1d
+conv_transpose2d conv_transpose3d copy copysign cos cosh cosine_similarity crelu ctc_loss
+cumulative_prod cumulative_sum diff digamma divide dropout einsum elu embedding equal erf erfc
+erfinv exp expand_dims expm1 fft fixed_batch_norm flip floor floor_divide fmod gaussian_nll gelu
+get_item global_avg_pool2d global_max_pool2d glu greater greater_equal grid_sample group_norm
+gumbel_softmax hard_sigmoid hard_silu hard_tanh hinge huber hypot identity imag index_add
+instance_norm interpolate isfinite isinf isnan kl_divergence layer_norm leaky_relu less less_equal
+lgamma linalg linear log log10 log1p log2 log_sigmoid log_softmax logaddexp logical_and logical_not
+logical_or logical_xor logsumexp matmul matrix_transpose max max_pool1d max_pool2d max_pool3d
+max_unpool2d maximum maxout mean mean_absolute_error mean_squared_error meshgrid min minimum
+moveaxis multiply negative nll normalize not_equal one_hot pad permute_dims pixel_shuffle
+pixel_unshuffle polygamma positive pow prelu prod real reciprocal relu relu6 remainder repeat
+reshape rms_norm roll round rsqrt scaled_dot_product_attention scatter_add selu set_item sigmoid
+sigmoid_cross_entropy sign signbit silu sin sinh softmax softmax_cross_entropy softplus sort split
+sqrt square squeeze stack std subtract sum sum_to take take_along_axis tan tanh tensordot tile
+to_device topk tril triplet_margin triu trunc unstack upsample_nearest2d var vecdot where
+zero_safe_divide zero_safe_multiply
+"""
+
+FUNCTION_NODES = """
 Abs Acos Acosh Add AddAll AddAt ArgMax ArgMin ArgSort AsType Asin Asinh Atan Atan2 Atanh AvgPool2d
 AvgPool2dGrad BitwiseAnd BitwiseInvert BitwiseLeftShift BitwiseOr BitwiseRightShift BitwiseXor
 BroadcastTo CTCStates Ceil Cholesky Clip ClipGrad Cofactors CofactorsGrad Concat Conj Copy CopySign
@@ -43,30 +68,8 @@ OneHot PermuteDims Pinv PolyGamma Positions PositionsAlongAxis Positive Pow PowC
 ReLU ReLUGrad Real Reciprocal Remainder Reshape Roll Round RowWeights SameInfinity SetItem
 SetItemGrad Sigmoid Sign SignBit Sin Sinh SlogDet Softmax SoftmaxCrossEntropy
 SoftmaxCrossEntropyGrad SoftmaxGrad Solve Split Sqrt Square Stack Standardize StandardizeGrad Std
-Subtract Sum SumTo Svd TakeAlongAxis TakeRows TakeWinners Tan Tanh TanhGELU TanhGELUGrad
-ToDevice Trunc Unfold Unstack VecDot VectorNorm Where ZeroSafeDivide ZeroSafeMultiply abs acos
-acosh adaptive_avg_pool1d
-adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d
-add add_all argmax argmin argsort asin asinh astype atan atan2 atanh avg_pool1d avg_pool2d
-avg_pool3d batch_norm bilinear bitwise_and bitwise_invert bitwise_left_shift bitwise_or
-bitwise_right_shift bitwise_xor broadcast_arrays broadcast_shapes broadcast_to ceil clip
-clipped_relu concat conj contrastive conv1d conv2d conv3d conv_transpose1d conv_transpose2d
-conv_transpose3d copy copysign cos cosh cosine_similarity crelu ctc_loss cumulative_prod
-cumulative_sum diff digamma divide dropout einsum elu embedding equal erf erfc erfinv exp
-expand_dims expm1 fft fixed_batch_norm flip floor floor_divide fmod gaussian_nll gelu get_item
-global_avg_pool2d global_max_pool2d glu greater greater_equal grid_sample group_norm gumbel_softmax
-hard_sigmoid hard_silu hard_tanh hinge huber hypot identity imag index_add instance_norm
-interpolate isfinite isinf isnan kl_divergence layer_norm leaky_relu less less_equal lgamma linalg
-linear log log10 log1p log2 log_sigmoid log_softmax logaddexp logical_and logical_not logical_or
-logical_xor logsumexp matmul matrix_transpose max max_pool1d max_pool2d max_pool3d max_unpool2d
-maximum maxout mean mean_absolute_error mean_squared_error meshgrid min minimum moveaxis multiply
-negative nll normalize not_equal one_hot pad permute_dims pixel_shuffle pixel_unshuffle polygamma
-positive pow prelu prod real reciprocal relu relu6 remainder repeat reshape rms_norm roll round
-rsqrt scaled_dot_product_attention scatter_add selu set_item sigmoid sigmoid_cross_entropy sign
-signbit silu sin sinh softmax softmax_cross_entropy softplus sort split sqrt square squeeze stack
-std subtract sum sum_to take take_along_axis tan tanh tensordot tile to_device topk tril
-triplet_margin triu trunc unstack upsample_nearest2d var vecdot where zero_safe_divide
-zero_safe_multiply
+Subtract Sum SumTo Svd TakeAlongAxis TakeRows TakeWinners Tan Tanh TanhGELU TanhGELUGrad ToDevice
+Trunc Unfold Unstack VecDot VectorNorm Where ZeroSafeDivide ZeroSafeMultiply
 """
 
 SHOW = """
@@ -91,6 +94,8 @@ def public_things() -> Iterator[tuple[str, Any]]:
             thing = getattr(module, name)
             if inspect.isclass(thing) or inspect.isfunction(thing):
                 yield f"{module.__name__}.{name}", thing
+    for name in FUNCTION_NODES.split():
+        yield f"{functions.__name__}.{name}", getattr(functions, name)
 
 
 THINGS = dict(public_things())
@@ -118,6 +123,60 @@ def test_the_public_names_are_these(module: types.ModuleType, pinned: str) -> No
     assert names == pinned.split() == sorted(names)
 
 
+def modules_with_a_list() -> dict[str, types.ModuleType]:
+    """The modules of tinynode with ``__all__``, by name."""
+    found = {tn.__name__: tn}
+    for info in pkgutil.walk_packages(tn.__path__, tn.__name__ + "."):
+        path = Path(tn.__file__).parent.joinpath(*info.name.split(".")[1:])
+        file = path / "__init__.py" if info.ispkg else path.with_suffix(".py")
+        if "\n__all__ = [" in file.read_text(encoding="utf-8"):
+            found[info.name] = importlib.import_module(info.name)
+    return found
+
+
+def is_dunder(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
+def test_public_modules_have_a_list() -> None:
+    """The modules that the lists of public modules name, from ``tinynode`` on; and a few more."""
+    with_list = modules_with_a_list()
+    waiting = ["tinynode", "tinynode.devices", "tinynode.errors", "tinynode.type_check"]
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        seen.add(name)
+        assert name in with_list, f"{name} is public, and has no __all__"
+        members = {key: getattr(with_list[name], key) for key in with_list[name].__all__}
+        inside = {value.__name__ for value in members.values() if inspect.ismodule(value)}
+        waiting += inside - seen
+    assert len(seen) > 20
+
+
+def test_completion_shows_the_public_names_alone() -> None:
+    """``dir(module)`` is what a shell or a notebook offers behind ``module.`` and a tab."""
+    for name, module in modules_with_a_list().items():
+        shown = [n for n in dir(module) if not is_dunder(n)]
+        assert shown == sorted(n for n in module.__all__ if not is_dunder(n)), name
+        assert [n for n in module.__all__ if not hasattr(module, n)] == [], name
+
+
+def test_completion_of_functions_shows_functions() -> None:
+    """The FunctionNode classes are there for those who name them."""
+    assert {n for n in dir(functions) if inspect.isclass(getattr(functions, n))} == set()
+    names = [name for file in function_files() for name in file.__all__ if file is not functions]
+    classes = {n for n in names if hasattr(functions, n) and n[0].isupper()}
+    of_linalg = set(FUNCTION_NODES.split()) - classes
+    assert all(getattr(functions, n) is getattr(functions.linalg, n) for n in of_linalg)
+    assert classes < set(FUNCTION_NODES.split())
+
+
+def function_files() -> list[types.ModuleType]:
+    """The modules of ``tinynode.functions`` with a list."""
+    found = modules_with_a_list()
+    return [module for name, module in found.items() if name.startswith(functions.__name__)]
+
+
 def test_each_file_of_functions_has_a_sorted_list() -> None:
     folder = Path(functions.__file__).parent
     helpers = {"__init__", "attribute_types", "attributes", "checked", "guards"}
@@ -125,7 +184,8 @@ def test_each_file_of_functions_has_a_sorted_list() -> None:
     for name in {path.stem for path in folder.glob("*.py")} - helpers:
         names = importlib.import_module(f"tinynode.functions.{name}").__all__
         assert names == sorted(set(names)), name
-        assert set(names) <= set(functions.__all__) or name in ("fft", "linalg"), name
+        shown = {*functions.__all__, *FUNCTION_NODES.split()}
+        assert set(names) <= shown or name in ("fft", "linalg"), name
 
 
 @pytest.mark.parametrize("module", [tn, tn.net, functions, show])
@@ -137,6 +197,7 @@ def test_nothing_else_looks_public(module: types.ModuleType) -> None:
         if not name.startswith("_") and not isinstance(value, types.ModuleType)
     ]
     named = [n for n in module.__all__ if not _is_module_or_dunder(module, n)]
+    named += FUNCTION_NODES.split() if module is functions else []
     assert sorted(visible) == sorted(named)
 
 

@@ -16,3 +16,4 @@ from tinynode.array_api.namespace import (
 )
 
 __all__ = ["ArrayNamespace", "array_namespace", "checked_namespace", "namespace_of_device"]
+__dir__ = __all__.copy  # for completion

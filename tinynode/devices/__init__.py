@@ -204,3 +204,4 @@ __all__ = [
     "widened_array",
     "without_hidden_axes",
 ]
+__dir__ = __all__.copy  # for completion

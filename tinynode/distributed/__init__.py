@@ -40,3 +40,4 @@ __all__ = [
     "scatter_dataset",
     "world",
 ]
+__dir__ = __all__.copy  # for completion

@@ -32,6 +32,15 @@ from tinynode.functions.data_types import astype
 from tinynode.functions.operands import as_operand
 from tinynode.net.making import is_making_net
 
+__all__ = [
+    "allgather",
+    "allreduce",
+    "broadcast",
+    "receive",
+    "send",
+]
+__dir__ = __all__.copy  # for completion
+
 
 def stand_in(x: Array) -> Array:
     """A copy of x, in place of the result while a net is recorded.

@@ -19,3 +19,4 @@ from tinynode.doctor.findings import Finding, Layer
 from tinynode.doctor.visit import diagnose
 
 __all__ = ["Diagnosis", "Finding", "Layer", "blame", "diagnose"]
+__dir__ = __all__.copy  # for completion

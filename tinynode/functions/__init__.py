@@ -140,7 +140,11 @@ __all__ += trigonometric.__all__
 __all__ += volumes.__all__
 
 if not typing.TYPE_CHECKING:
+    # classes are read by ``F.Sum``: neither completion nor ``import *`` gives all 160 of them
+    _every_name = __all__
+    __all__ = [name for name in _every_name if not isinstance(globals()[name], type)]
+    __dir__ = __all__.copy  # for completion
 
     def __getattr__(name: str) -> typing.Never:
         """The error for a wrong name; Python asks only for names that do not exist."""
-        raise habits.missing_attribute("F", name, __all__)
+        raise habits.missing_attribute("F", name, _every_name)

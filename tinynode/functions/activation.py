@@ -68,6 +68,7 @@ __all__ = [
     "softmax",
     "softplus",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 class ReLU(FunctionNode):

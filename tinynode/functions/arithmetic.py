@@ -58,6 +58,7 @@ __all__ = [
     "zero_safe_divide",
     "zero_safe_multiply",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 class BroadcastingNode(FunctionNode):

@@ -37,6 +37,7 @@ __all__ = [
     "logical_or",
     "logical_xor",
 ]
+__dir__ = __all__.copy  # for completion
 
 Operands = tuple[Variable, Variable]
 

@@ -21,6 +21,7 @@ from tinynode.functions.shapes import moveaxis, reshape
 from tinynode.type_check import TypeInfoTuple, expect
 
 __all__ = ["Cofactors", "CofactorsGrad"]
+__dir__ = __all__.copy  # for completion
 
 MOST_ROWS = 32
 """Larger singular matrices are refused: they have too many minors."""

@@ -52,6 +52,7 @@ __all__ = [
     "not_equal",
     "signbit",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 class Equal(BroadcastingNode):

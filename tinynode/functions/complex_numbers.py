@@ -17,6 +17,7 @@ from tinynode.functions.data_types import astype
 from tinynode.functions.operands import as_operand, input_nodes, unchanged
 
 __all__ = ["Conj", "Imag", "Real", "conj", "imag", "real"]
+__dir__ = __all__.copy  # for completion
 
 
 class Real(FunctionNode):

@@ -57,6 +57,7 @@ from tinynode.functions.operands import (
 from tinynode.functions.shapes import reshape
 
 __all__ = ["Fold", "Unfold", "conv1d", "conv2d", "conv_transpose2d"]
+__dir__ = __all__.copy  # for completion
 
 
 def pad_image(x: Array, windows: Windows, value: float) -> Array:

@@ -65,6 +65,7 @@ __all__ = [
     "sigmoid_cross_entropy",
     "softmax_cross_entropy",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 class _LabelledRows(FunctionNode):

@@ -28,6 +28,7 @@ from tinynode.functions.shapes import broadcast_to, expand_dims
 from tinynode.functions.statistical import logsumexp, mean, sum
 
 __all__ = ["CTCStates", "ctc_loss"]
+__dir__ = __all__.copy  # for completion
 
 IMPOSSIBLE = -1e30
 """The logarithm of a probability of 0: finite, so that no gradient is NaN."""

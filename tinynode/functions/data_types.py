@@ -27,6 +27,7 @@ from tinynode.functions.checked import checked_device, checked_dtype
 from tinynode.functions.operands import as_operand, input_nodes, unchanged
 
 __all__ = ["AsType", "Copy", "Identity", "ToDevice", "astype", "copy", "identity", "to_device"]
+__dir__ = __all__.copy  # for completion
 
 
 class Identity(FunctionNode):

@@ -25,6 +25,7 @@ from tinynode.functions.shapes import expand_dims
 from tinynode.type_check import TypeInfoTuple, expect, is_floating
 
 __all__ = ["Eigh", "Svd"]
+__dir__ = __all__.copy  # for completion
 
 
 class MatrixNode(FunctionNode):

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     States = dict[Generator, dict[str, Any]]
 
 __all__ = ["GumbelNoise", "dropout", "gumbel_softmax"]
+__dir__ = __all__.copy  # for completion
 
 
 class _Notes(threading.local):

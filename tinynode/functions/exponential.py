@@ -62,6 +62,7 @@ __all__ = [
     "sqrt",
     "square",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 class Exp(FunctionNode):

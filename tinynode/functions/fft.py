@@ -58,6 +58,7 @@ __all__ = [
     "rfftfreq",
     "rfftn",
 ]
+__dir__ = __all__.copy  # for completion
 
 GivenAxes = int | Sequence[int] | None
 TURNED: dict[Norm, Norm] = {"backward": "forward", "ortho": "ortho", "forward": "backward"}

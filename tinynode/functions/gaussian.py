@@ -21,6 +21,7 @@ from tinynode.functions.exponential import in_blocks
 from tinynode.functions.operands import as_floating
 
 __all__ = ["Erf", "Gauss", "erf"]
+__dir__ = __all__.copy  # for completion
 
 ROOT_2PI = math.sqrt(2.0 * math.pi)
 GAUSS_ENDS = 40.0

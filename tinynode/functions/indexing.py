@@ -73,6 +73,7 @@ __all__ = [
     "take",
     "take_along_axis",
 ]
+__dir__ = __all__.copy  # for completion
 
 Index = AnyIndex
 """An index as hashable constants: int, Slice, None, Ellipsis and Place."""

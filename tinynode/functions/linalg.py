@@ -104,6 +104,7 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 class Inv(SquareMatrixNode):

@@ -15,6 +15,7 @@ from tinynode.functions.shapes import unbroadcast
 from tinynode.functions.trigonometric import tanh
 
 __all__ = ["LogAddExp", "SameInfinity", "Sigmoid", "logaddexp", "sigmoid"]
+__dir__ = __all__.copy  # for completion
 
 
 class Sigmoid(FunctionNode):

@@ -47,6 +47,7 @@ __all__ = [
     "normalize",
     "triplet_margin",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 _REDUCTIONS: tuple[Reduction, ...] = ("mean", "sum", "none")

@@ -51,6 +51,7 @@ __all__ = [
     "tile",
     "unstack",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 class Concat(AxisNode):

@@ -47,6 +47,7 @@ from tinynode.devices import (
 from tinynode.functions.shapes import broadcasts_to, reshape, sum_to, unbroadcast
 
 __all__ = ["KeepZeros"]
+__dir__ = __all__.copy  # for completion
 
 
 class KeepZeros(FunctionNode):

@@ -37,6 +37,7 @@ from tinynode.functions.statistical import Sum
 from tinynode.type_check import TypeInfoTuple, expect
 
 __all__ = ["Linear", "bilinear", "embedding", "linear", "scaled_dot_product_attention"]
+__dir__ = __all__.copy  # for completion
 
 
 class Linear(FunctionNode):

@@ -40,6 +40,7 @@ __all__ = [
     "layer_norm",
     "rms_norm",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 class Standardize(FunctionNode):

@@ -67,6 +67,7 @@ __all__ = [
     "max_unpool2d",
     "upsample_nearest2d",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 class MaxPool2d(FunctionNode):

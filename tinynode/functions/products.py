@@ -57,6 +57,7 @@ __all__ = [
     "tensordot",
     "vecdot",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 class MatMul(FunctionNode):

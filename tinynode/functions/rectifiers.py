@@ -19,6 +19,7 @@ from tinynode.functions.shapes import reshape
 from tinynode.functions.statistical import max as max_
 
 __all__ = ["clipped_relu", "crelu", "maxout", "prelu", "relu6"]
+__dir__ = __all__.copy  # for completion
 
 
 def prelu(x: Any, w: Any) -> Variable:

@@ -42,6 +42,7 @@ __all__ = [
     "pixel_shuffle",
     "pixel_unshuffle",
 ]
+__dir__ = __all__.copy  # for completion
 
 Sizes = int | Sequence[int]
 

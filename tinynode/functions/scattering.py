@@ -31,6 +31,7 @@ from tinynode.functions.searching import ArgSort
 from tinynode.functions.shapes import moveaxis, reshape
 
 __all__ = ["OneHot", "index_add", "one_hot", "scatter_add", "topk"]
+__dir__ = __all__.copy  # for completion
 
 
 class OneHot(FunctionNode):

@@ -42,6 +42,7 @@ __all__ = [
     "triu",
     "where",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 class Where(FunctionNode):

@@ -40,6 +40,7 @@ __all__ = [
     "squeeze",
     "sum_to",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 class AxisNode(FunctionNode):

@@ -38,6 +38,7 @@ __all__ = [
     "lgamma",
     "polygamma",
 ]
+__dir__ = __all__.copy  # for completion
 
 LANCZOS = (
     0.99999999999980993,

@@ -82,6 +82,7 @@ __all__ = [
     "sum",
     "var",
 ]
+__dir__ = __all__.copy  # for completion
 
 Axis = int | Sequence[int] | None
 

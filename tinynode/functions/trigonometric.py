@@ -43,6 +43,7 @@ __all__ = [
     "tan",
     "tanh",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 class Sin(FunctionNode):

@@ -28,6 +28,7 @@ from tinynode.functions.operands import as_operands, checked_range
 from tinynode.functions.shapes import permute_dims, reshape
 
 __all__ = ["conv3d", "conv_transpose1d", "conv_transpose3d"]
+__dir__ = __all__.copy  # for completion
 
 IntTriple = int | tuple[int, int, int]
 

@@ -21,3 +21,4 @@ __all__ = [
     "ResultHook",
     "TimerHook",
 ]
+__dir__ = __all__.copy  # for completion

@@ -14,6 +14,7 @@ from typing import Any
 from tinynode.interop.onnx import onnx_model
 
 __all__ = ["jax_function", "onnx_model", "torch_function"]
+__dir__ = __all__.copy  # for completion
 
 
 def torch_function(f: Callable[..., Any], **constants: Any) -> Callable[..., Any]:

@@ -33,3 +33,4 @@ __all__ = [
     "save_net",
     "trace",
 ]
+__dir__ = __all__.copy  # for completion

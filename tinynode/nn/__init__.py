@@ -150,6 +150,7 @@ __all__ = [
     "split_dataset",
     "transforms",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 if not typing.TYPE_CHECKING:

@@ -20,6 +20,22 @@ from tinynode.errors import SizeError, short_text
 from tinynode.functions.operands import as_number, as_shape
 from tinynode.habits import missing_attribute
 
+__all__ = [
+    "gain",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "lecun_normal",
+    "lecun_uniform",
+    "ones",
+    "orthogonal",
+    "sparse",
+    "truncated_normal",
+    "zeros",
+]
+__dir__ = __all__.copy  # for completion
+
 Shape: TypeAlias = tuple[int, ...]
 DeviceLike: TypeAlias = str | Device | None
 """A device or its name; None for the current device."""
@@ -255,4 +271,4 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Never:
         """The error for a wrong name; Python asks only for names that do not exist."""
-        raise missing_attribute("initializers", name, globals())
+        raise missing_attribute("initializers", name, __all__)

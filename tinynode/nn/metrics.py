@@ -41,6 +41,7 @@ __all__ = [
     "confusion_matrix",
     "top_k_accuracy",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 class Metric:

@@ -43,6 +43,7 @@ __all__ = [
     "StepSchedule",
     "WarmupSchedule",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 @dataclasses.dataclass(eq=False)

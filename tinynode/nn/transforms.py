@@ -30,6 +30,7 @@ __all__ = [
     "random_shift",
     "to_float",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 def to_float(image: Any, dtype: Any = None) -> Any:

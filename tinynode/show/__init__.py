@@ -38,3 +38,4 @@ __all__ = [
     "transfers",
     "watch",
 ]
+__dir__ = __all__.copy  # for completion

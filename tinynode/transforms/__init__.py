@@ -40,3 +40,4 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+__dir__ = __all__.copy  # for completion

@@ -25,7 +25,7 @@ from tinynode.nn.serializers import load
 __all__ = [
     "Classification",
     "Examples",
-    "Text",
+    "SplitText",
     "load_digits",
     "load_sonnets",
     "make_circles",
@@ -34,6 +34,7 @@ __all__ = [
     "make_sines",
     "make_spirals",
 ]
+__dir__ = __all__.copy  # for completion
 
 
 class Classification(NamedTuple):
@@ -96,8 +97,8 @@ class SplitText(NamedTuple):
         unknown = [character for character in text if character not in numbers]
         if unknown:
             raise ValueError(
-                f"Text.encode: {unknown[0]!r} is none of the {len(numbers)} characters of the "
-                "text. Leave it out."
+                f"SplitText.encode: {unknown[0]!r} is none of the {len(numbers)} characters of "
+                "the text. Leave it out."
             )
         return numpy.asarray([numbers[character] for character in text], dtype=numpy.int64)
 
