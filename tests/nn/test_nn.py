@@ -250,23 +250,6 @@ def test_named_modules_come_once_with_dotted_names() -> None:
     assert [module for _, module in found] == model.modules()
 
 
-def test_modules_are_readable() -> None:
-    class Model(nn.Module):
-        def __init__(self) -> None:
-            self.w = parameter([[1.0]])
-
-    def halve(x: Any) -> Any:
-        return x / 2
-
-    model = nn.Sequential(nn.Linear(2, 3), F.relu, nn.Sequential(nn.Linear(3, 1, bias=False)))
-    assert repr(model) == (
-        "Sequential(\n    Linear(2, 3),\n    relu,\n    Sequential(\n"
-        "        Linear(3, 1, bias=False)\n    )  # 3 parameters\n)  # 12 parameters"
-    )
-    assert repr(nn.Sequential(halve)) == "Sequential(\n    halve\n)"
-    assert repr(Model()) == "Model(\n    w: (1, 1), float32, numpy\n    1 parameter in all)"
-
-
 # --- layers and initializers ---------------------------------------------------------------------
 
 

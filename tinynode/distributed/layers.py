@@ -122,9 +122,6 @@ class SyncBatchNorm(BatchNorm):
         centred = x - functions.reshape(mean, (1, -1) + (1,) * (x.ndim - 2))
         return mean, allreduce(functions.sum(centred * centred, axes), comm) / count, count
 
-    def __repr__(self) -> str:
-        return f"Sync{super().__repr__()}"
-
 
 def convert_batch_norm(model: Any, communicator: Communicator | None = None) -> Any:
     """Replace each BatchNorm of a model by a SyncBatchNorm with the same parameters and buffers.

@@ -378,7 +378,6 @@ MODULES = (
     Habit("model", "get_submodule get_parameter", "dict(model.named_parameters())[name]"),
     Habit("model", "num_parameters", "sum(p.size for p in model.parameters())"),
     Habit("model", "share_memory compile", "tn.compile(model)"),
-    Habit("model", "extra_repr", "print(model)", "Define __repr__ for another text."),
     Habit("model", "device", "model.parameters()[0].device"),
     Habit("model", "is_training", "model.training"),
     Habit("model", "save", "nn.save(path, model)"),

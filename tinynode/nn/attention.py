@@ -58,6 +58,8 @@ class MultiHeadAttention(Module):
         ValueError: a setting is out of range, or num_heads does not divide embed_dim.
     """
 
+    one_line = True
+
     def __init__(
         self,
         embed_dim: int,
@@ -221,14 +223,15 @@ class MultiHeadAttention(Module):
             seen = kept if seen is None else functions.where(seen, kept, False)
         return bias, seen
 
-    def __repr__(self) -> str:
+    def extra_repr(self) -> str:
+        """The sizes, and the options that differ from the defaults."""
         options = [f"dropout={self.dropout.ratio}"] * (self.dropout.ratio > 0)
         options += ["bias=False"] * (self.in_proj_bias is None)
         options += [f"kdim={self.kdim}"] * (self.kdim != self.embed_dim)
         options += [f"vdim={self.vdim}"] * (self.vdim != self.embed_dim)
         options += ["batch_first=True"] * self.batch_first
         more = "".join(f", {option}" for option in options)
-        return f"MultiHeadAttention({self.embed_dim}, {self.num_heads}{more})"
+        return f"{self.embed_dim}, {self.num_heads}{more}"
 
 
 def _mask(
@@ -285,6 +288,8 @@ class TransformerBlock(Module):
         TypeError: a size is no integer, or the activation cannot be called.
         ValueError: a setting is out of range, or num_heads does not divide embed_dim.
     """
+
+    one_line = True
 
     def __init__(
         self,
@@ -356,10 +361,11 @@ class TransformerBlock(Module):
         y = self.dropout(self.linear2(y))
         return y
 
-    def __repr__(self) -> str:
+    def extra_repr(self) -> str:
+        """The sizes and the options."""
         attention, ratio = self.self_attn, self.dropout.ratio
         return (
-            f"TransformerBlock({attention.embed_dim}, {attention.num_heads}, "
+            f"{attention.embed_dim}, {attention.num_heads}, "
             f"{self.linear1.weight.shape[0]}, dropout={ratio}, norm_first={self.norm_first}, "
-            f"causal={self.causal})"
+            f"causal={self.causal}"
         )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tinynode.errors import describe
+from tinynode.nn.module_text import text_of
 
 
 class ModuleList(list[Any]):
@@ -26,6 +27,9 @@ class ModuleList(list[Any]):
         for place, layer in enumerate(self):
             check_layer("ModuleList", place, layer)
 
+    def __repr__(self) -> str:
+        return text_of(self)
+
 
 class ModuleDict(dict[str, Any]):
     """A dict of layers; the names of the parameters start with the key, ``key.weight``.
@@ -41,6 +45,9 @@ class ModuleDict(dict[str, Any]):
         super().__init__(layers)
         for key, layer in self.items():
             check_layer("ModuleDict", key, layer)
+
+    def __repr__(self) -> str:
+        return text_of(self)
 
 
 def check_layer(container: str, key: Any, layer: Any, hint: str = "") -> None:

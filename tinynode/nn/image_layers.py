@@ -113,9 +113,10 @@ class Convolution(WindowLayer):
         """The function of x, the weight and the bias, with the options."""
         return self.function(as_input(x, self.weight), self.weight, self.bias, **self.options)
 
-    def __repr__(self) -> str:
+    def extra_repr(self) -> str:
+        """The weight's shape and the options."""
         options = ", ".join(f"{name}={value}" for name, value in self.options.items())
-        return f"{type(self).__name__}(weight {self.weight.shape}, {options})"
+        return f"weight {self.weight.shape}, {options}"
 
 
 class Conv1d(Convolution):

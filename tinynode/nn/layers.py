@@ -60,9 +60,10 @@ class Linear(Module):
         """x W^T + b."""
         return functions.linear(as_input(x, self.weight), self.weight, self.bias)
 
-    def __repr__(self) -> str:
+    def extra_repr(self) -> str:
+        """The sizes."""
         out_size, in_size = self.weight.shape
-        return f"Linear({in_size}, {out_size}{'' if self.bias is not None else ', bias=False'})"
+        return f"{in_size}, {out_size}{'' if self.bias is not None else ', bias=False'}"
 
 
 class Bilinear(Module):
@@ -126,9 +127,10 @@ class Bilinear(Module):
         y = functions.bilinear(*flat, self.weight, self.bias)
         return functions.reshape(y, (*lead, out))
 
-    def __repr__(self) -> str:
+    def extra_repr(self) -> str:
+        """The sizes."""
         out, in1, in2 = self.weight.shape
-        return f"Bilinear({in1}, {in2}, {out}{'' if self.bias is not None else ', bias=False'})"
+        return f"{in1}, {in2}, {out}{'' if self.bias is not None else ', bias=False'}"
 
 
 class Identity(Module):
@@ -140,9 +142,6 @@ class Identity(Module):
     def forward(self, x: Any) -> Any:
         """x."""
         return x
-
-    def __repr__(self) -> str:
-        return "Identity()"
 
 
 class Embedding(Module):
@@ -178,8 +177,9 @@ class Embedding(Module):
         """embedding(indices, weight)."""
         return functions.embedding(indices, self.weight)
 
-    def __repr__(self) -> str:
-        return f"Embedding({self.weight.shape[0]}, {self.weight.shape[1]})"
+    def extra_repr(self) -> str:
+        """The sizes."""
+        return f"{self.weight.shape[0]}, {self.weight.shape[1]}"
 
 
 class PReLU(Module):
@@ -213,8 +213,9 @@ class PReLU(Module):
         """prelu(x, weight)."""
         return functions.prelu(x, self.weight)
 
-    def __repr__(self) -> str:
-        return f"PReLU(weight {self.weight.shape})"
+    def extra_repr(self) -> str:
+        """The shape of the slopes."""
+        return f"weight {self.weight.shape}"
 
 
 class Dropout(Module):
@@ -242,8 +243,9 @@ class Dropout(Module):
         """dropout(x, ratio) in training, else x."""
         return functions.dropout(x, self.ratio if self.training else 0.0, self.generator)
 
-    def __repr__(self) -> str:
-        return f"Dropout({self.ratio})"
+    def extra_repr(self) -> str:
+        """The ratio."""
+        return f"{self.ratio}"
 
 
 class Sequential(Module):
@@ -278,12 +280,8 @@ class Sequential(Module):
             x = layer(x)
         return x
 
-    def __repr__(self) -> str:
-        lines = [_layer_name(layer).replace("\n", "\n    ") for layer in self.layers]
-        count = sum(p.size for p in self.parameters())
-        inside = ",".join(f"\n    {line}" for line in lines)
-        return f"Sequential({inside}\n)" + (f"  # {count} parameters" if count else "")
-
-
-def _layer_name(layer: Any) -> str:
-    return repr(layer) if isinstance(layer, Module) else getattr(layer, "__name__", repr(layer))
+    def named_members(self) -> list[tuple[Any, Any]]:
+        """The layers by index, then the attributes of a subclass."""
+        attributes = dict(vars(self))
+        layers = attributes.pop("layers", ())
+        return [*enumerate(layers), *attributes.items()]

@@ -13,24 +13,16 @@ from typing import TYPE_CHECKING, Any, Never, Self
 from tinynode.core.conversion import as_flag, assign
 from tinynode.core.hooks import thread_hooks
 from tinynode.devices import Device, get_device, to_host
-from tinynode.errors import StateError, dtype_name
+from tinynode.errors import StateError
 from tinynode.habits import missing_attribute
 from tinynode.nn.checks import RefusesKeywords
+from tinynode.nn.module_text import Described
+from tinynode.nn.module_text import Wrapper as Wrapper
 from tinynode.nn.parameter import Buffer, Parameter, assign_gradient, fresh_copy, moved
 from tinynode.nn.state import State, checked_state
 
 
-class Wrapper:
-    """Base class of wrappers of functions: a wrapped Module is part of the model.
-
-    Attributes:
-        function: a Module, or any function.
-    """
-
-    function: Any
-
-
-class Module(RefusesKeywords):
+class Module(Described, RefusesKeywords):
     """Base class of layers and models.
 
     Parameters, Buffers and Modules are found in attributes, and in lists, tuples and dicts:
@@ -44,6 +36,9 @@ class Module(RefusesKeywords):
                 return output(relu(hidden(x)))
 
         TwoLayers().named_parameters()[0][0]        # 'layers.0.weight'
+
+    ``print(model)`` shows the layers inside. A subclass may override ``extra_repr``, the settings
+    in this text.
 
     Attributes:
         training: True for training, if ``config.train`` is True as well. Dropout and batch
@@ -209,16 +204,6 @@ class Module(RefusesKeywords):
             if gradient is not None:
                 assign_gradient(parameter, gradient, target)
         return self
-
-    def __repr__(self) -> str:
-        lines = [
-            f"\n    {name}: {p.shape}, {dtype_name(p.dtype)}, {p.device}"
-            for name, p in self._state()
-        ]
-        count = sum(p.size for p in self.parameters())
-        if lines:
-            lines.append(f"\n    {count} parameter{'s' if count != 1 else ''} in all")
-        return f"{type(self).__name__}({''.join(lines)})"
 
 
 def _children(value: Any) -> list[tuple[Any, Any]]:

@@ -74,8 +74,9 @@ class BatchNorm(Module):
             x, *parameters, running_mean=mean, running_variance=variance, momentum=self.momentum
         )
 
-    def __repr__(self) -> str:
-        return f"BatchNorm({self.gamma.size}, eps={self.eps}, momentum={self.momentum})"
+    def extra_repr(self) -> str:
+        """The channels, eps and the momentum."""
+        return f"{self.gamma.size}, eps={self.eps}, momentum={self.momentum}"
 
 
 class _TrailingNorm(Module):
@@ -97,8 +98,9 @@ class _TrailingNorm(Module):
         self.eps = _checked_eps(layer, eps)
         self.gamma = new_parameter("gamma", ones, axes, dtype, device)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.gamma.shape}, eps={self.eps})"
+    def extra_repr(self) -> str:
+        """The shape and eps."""
+        return f"{self.gamma.shape}, eps={self.eps}"
 
 
 class LayerNorm(_TrailingNorm):
@@ -202,8 +204,9 @@ class GroupNorm(Module):
         x = _beside("GroupNorm", x, self.gamma)
         return functions.group_norm(x, self.groups, self.gamma, self.beta, self.eps)
 
-    def __repr__(self) -> str:
-        return f"GroupNorm({self.groups}, {self.gamma.size}, eps={self.eps})"
+    def extra_repr(self) -> str:
+        """The groups, the channels and eps."""
+        return f"{self.groups}, {self.gamma.size}, eps={self.eps}"
 
 
 class InstanceNorm(Module):
@@ -261,9 +264,10 @@ class InstanceNorm(Module):
             )
         return functions.instance_norm(x, self.gamma, self.beta, self.eps)
 
-    def __repr__(self) -> str:
+    def extra_repr(self) -> str:
+        """The channels and eps."""
         affine = ", affine=True" if self.gamma is not None else ""
-        return f"InstanceNorm({self.channels}, eps={self.eps}{affine})"
+        return f"{self.channels}, eps={self.eps}{affine}"
 
 
 def _beside(layer: str, x: Any, gamma: Parameter) -> Variable:

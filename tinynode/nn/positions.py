@@ -71,6 +71,8 @@ class PositionalEncoding(Module):
         ValueError: a setting is out of range.
     """
 
+    one_line = True
+
     def __init__(self, size: int, dropout: float = 0.0, base: float = 10000.0) -> None:
         self.size = checked_size("PositionalEncoding: size", size)
         ratio = checked_number("PositionalEncoding: dropout", dropout, 0.0, 1.0)
@@ -89,8 +91,9 @@ class PositionalEncoding(Module):
         y: Variable = self.dropout(x + p)
         return y
 
-    def __repr__(self) -> str:
-        return f"PositionalEncoding({self.size}, dropout={self.dropout.ratio})"
+    def extra_repr(self) -> str:
+        """The size and the ratio."""
+        return f"{self.size}, dropout={self.dropout.ratio}"
 
 
 class RotaryEncoding(Module):
@@ -135,8 +138,9 @@ class RotaryEncoding(Module):
         turned = [left * cos - right * sin, right * cos + left * sin]
         return functions.concat(turned, axis=-1)
 
-    def __repr__(self) -> str:
-        return f"RotaryEncoding({self.size}, base={self.base})"
+    def extra_repr(self) -> str:
+        """The size and the base."""
+        return f"{self.size}, base={self.base}"
 
 
 def _checked_steps(layer: str, x: Any, size: int) -> Variable:

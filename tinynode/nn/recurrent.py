@@ -269,7 +269,8 @@ class _Recurrent(_RecurrentBase):
             outputs.reverse()
         return functions.stack(outputs, axis=time), states
 
-    def __repr__(self) -> str:
+    def extra_repr(self) -> str:
+        """The sizes, and the options that differ from the defaults."""
         options = [f"num_layers={self.num_layers}"] * (self.num_layers > 1)
         options += [f"nonlinearity={self.nonlinearity!r}"] * (self.nonlinearity != "tanh")
         options += ["bias=False"] * (self._weights("_l0")[2] is None)
@@ -277,7 +278,7 @@ class _Recurrent(_RecurrentBase):
         options += [f"dropout={self.dropout}"] * (self.dropout > 0)
         options += ["bidirectional=True"] * self.bidirectional
         more = "".join(f", {option}" for option in options)
-        return f"{type(self).__name__}({self.input_size}, {self.hidden_size}{more})"
+        return f"{self.input_size}, {self.hidden_size}{more}"
 
 
 class RNN(_Recurrent):
@@ -431,10 +432,11 @@ class _Cell(_RecurrentBase):
         states = self._states(state, x, weights[0], (*x.shape[:-1], self.hidden_size))
         return self._step(functions.linear(x, weights[0], weights[2]), states, weights)
 
-    def __repr__(self) -> str:
+    def extra_repr(self) -> str:
+        """The sizes, and the options that differ from the defaults."""
         more = f", nonlinearity={self.nonlinearity!r}" * (self.nonlinearity != "tanh")
         more += ", bias=False" * (self._weights("")[2] is None)
-        return f"{type(self).__name__}({self.input_size}, {self.hidden_size}{more})"
+        return f"{self.input_size}, {self.hidden_size}{more}"
 
 
 class RNNCell(_Cell):

@@ -53,9 +53,10 @@ class Pooling(WindowLayer):
         """Further settings for ``repr``."""
         return ""
 
-    def __repr__(self) -> str:
+    def extra_repr(self) -> str:
+        """The windows."""
         settings = f"{self.kernel_size}, stride={self.stride}, padding={self.padding}"
-        return f"{type(self).__name__}({settings}{self._more()})"
+        return f"{settings}{self._more()}"
 
 
 class MaxPool1d(Pooling):
@@ -159,8 +160,9 @@ class AdaptivePooling(Module):
         """The function of x and the size."""
         return self.function(x, self.size)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.size})"
+    def extra_repr(self) -> str:
+        """The size of the output."""
+        return f"{self.size}"
 
 
 class AdaptiveAvgPool1d(AdaptivePooling):
@@ -218,8 +220,9 @@ class Upsample(Module):
         """x in the other size."""
         return functions.interpolate(x, self.size, self.scale, self.mode, self.align_corners)
 
-    def __repr__(self) -> str:
-        return f"Upsample(size={self.size}, scale={self.scale}, mode={self.mode!r})"
+    def extra_repr(self) -> str:
+        """The size or the scale, and the mode."""
+        return f"size={self.size}, scale={self.scale}, mode={self.mode!r}"
 
 
 class Flatten(Module):
@@ -229,6 +232,3 @@ class Flatten(Module):
         """x as (n, size)."""
         x = functions.identity(x) if not isinstance(x, Variable) else x
         return functions.reshape(x, (x.shape[0], -1 if x.size else 0))
-
-    def __repr__(self) -> str:
-        return "Flatten()"

@@ -29,6 +29,8 @@ class _WeightWrapper(Module):
         axis: the axis of the outputs.
     """
 
+    one_line = True
+
     def _take(self, layer: Any, name: str, axis: int) -> Parameter:
         """The layer's weight, checked."""
         wrapper = type(self).__name__
@@ -63,8 +65,9 @@ class _WeightWrapper(Module):
 
     layer: Module
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.layer!r})"
+    def extra_repr(self) -> str:
+        """The layer."""
+        return repr(self.layer)
 
 
 class WeightNorm(_WeightWrapper):
