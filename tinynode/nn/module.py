@@ -7,6 +7,7 @@ walks the present attributes, in the order of assignment.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Never, Self
 
@@ -16,6 +17,7 @@ from tinynode.devices import Device, get_device, to_host
 from tinynode.errors import StateError
 from tinynode.habits import missing_attribute
 from tinynode.nn.checks import RefusesKeywords
+from tinynode.nn.layer_notes import note_layer
 from tinynode.nn.module_text import Described
 from tinynode.nn.module_text import Wrapper as Wrapper
 from tinynode.nn.parameter import Buffer, Parameter, assign_gradient, fresh_copy, moved
@@ -72,7 +74,12 @@ class Module(Described, RefusesKeywords):
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         for hook in thread_hooks():
             hook.module_called(self)
-        return self.forward(*inputs, **options)
+        try:
+            return self.forward(*inputs, **options)
+        except Exception as error:
+            with contextlib.suppress(Exception):  # the error itself counts
+                note_layer(error, self, self._walk(as_places=True))
+            raise
 
     def named_parameters(self) -> list[tuple[str, Parameter]]:
         """The parameters with dotted names, in the order of assignment.
