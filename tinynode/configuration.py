@@ -357,12 +357,12 @@ class backprop_mode(Block, ContextDecorator):  # noqa: N801 - used as a function
         return backprop_mode(self.changes["enable_backprop"])
 
 
-def no_backprop_mode() -> Any:
+def no_backprop_mode() -> backprop_mode:
     """``with no_backprop_mode():`` functions in the block record no graph."""
     return backprop_mode(False)
 
 
-def force_backprop_mode() -> Any:
+def force_backprop_mode() -> backprop_mode:
     """``with force_backprop_mode():`` functions in the block record a graph.
 
     The block may stand inside a ``no_backprop_mode()`` block.

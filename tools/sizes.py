@@ -83,17 +83,17 @@ class Facts(NamedTuple):
 def facts(text: str) -> Facts:
     """The sizes of a file with this text."""
     lines = len(text.splitlines())
-    names, listed = 0, 0
+    names, listed = set(), 0  # overloads of a function have one name
     tree = ast.parse(text)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names += not node.name.startswith("_")
+            names |= {node.name} if not node.name.startswith("_") else set()
         elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             listed += (node.end_lineno or node.lineno) - node.lineno + 1
     private = frozenset(name for node in ast.walk(tree) for name in defined(node) if hidden(name))
     used = [name for node in ast.walk(tree) for name in taken(node) if hidden(name)]
     uses = tuple([name for name in used if name not in private])
-    return Facts(lines, names, lines - listed, private, uses)
+    return Facts(lines, len(names), lines - listed, private, uses)
 
 
 def hidden(name: str) -> bool:

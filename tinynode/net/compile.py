@@ -20,7 +20,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from tinynode.configuration import (
     added_settings,
@@ -47,6 +47,11 @@ from tinynode.net.trace import Trace, trace_flat
 from tinynode.nn.module import Wrapper
 from tinynode.random import get_generator
 
+P = ParamSpec("P")
+More = ParamSpec("More")
+R = TypeVar("R")
+Instance = TypeVar("Instance")
+
 spec_of = attrgetter("_device", "raw.shape", "raw.dtype", "_requires_grad")
 """``spec_of(x)``: device, shape, dtype and ``requires_grad`` of a Variable, in a tuple. An
 AttributeError for other objects, and for an empty Variable. The signature of a compiled call."""
@@ -55,14 +60,16 @@ MOST_RECORDINGS = 8
 _known_settings = attrgetter("train", "enable_backprop", "dtype", "device", "recompute_phase")
 
 
-class CompiledFunction(Wrapper):
-    """A function that runs as a net; ``compile`` makes it.
+class CompiledFunction(Wrapper, Generic[P, R]):
+    """A function that runs as a net; ``compile`` makes it. It has the types of the function.
 
     Attributes:
         function: the eager function.
     """
 
-    def __init__(self, function: Callable[..., Any], inside_hooks: bool) -> None:
+    function: Callable[P, R]
+
+    def __init__(self, function: Callable[P, R], inside_hooks: bool) -> None:
         if not callable(function):
             raise TypeError(f"compile: function must be callable, got {describe(function)}.")
         functools.update_wrapper(self, function, updated=())
@@ -88,7 +95,7 @@ class CompiledFunction(Wrapper):
         """The name of the eager function, for messages."""
         return getattr(self.function, "__name__", type(self.function).__name__)
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, *args: P.args, **keywords: P.kwargs) -> R:
         """The results of the function.
 
         Raises:
@@ -96,23 +103,35 @@ class CompiledFunction(Wrapper):
         """
         if (thread_state.hooks or config.debug) and self._runs_eagerly():
             return self.function(*args, **keywords)
+        result: R
         recent = self._recent
         if recent is not None and not keywords and _signature(args) == recent[0]:
             recording = recent[1]
             if recording.is_pure:
-                return recording.outputs(args)[0]
+                result = recording.outputs(args)[0]
+                return result
             if recording.fits(args):
-                return recording.run(args)
+                result = recording.run(args)
+                return result
         if hidden_axes.stack:  # a vmapped function: a net would mix the devices of the Variables
             return self.function(*args, **keywords)
         recording, variables = self._recording(args, keywords)
-        return recording.run(variables)
+        result = recording.run(variables)
+        return result
 
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(
+        self: CompiledFunction[Concatenate[Instance, More], R],
+        instance: Instance,
+        owner: type | None = None,
+    ) -> Callable[More, R]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """As a method: the instance is the first argument, compared by identity."""
         return self if instance is None else types.MethodType(self, instance)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction:
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction[P, R]:
         """A compiled copy of the function, without recordings.
 
         A compiled method of a model becomes a method of the model's copy.
@@ -219,7 +238,7 @@ def _signature(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
         return None
 
 
-def _forget(compiled: weakref.ref[CompiledFunction], key: Any, _: Any) -> None:
+def _forget(compiled: weakref.ref[CompiledFunction[..., Any]], key: Any, _: Any) -> None:
     """Drop the recordings for an argument that was freed, such as a method's instance."""
     owner = compiled()
     if owner is not None:
@@ -315,7 +334,7 @@ class NetRecording:
         names = enumerate(self.trace.captured, len(self.trace.inputs))
         return [index for index, name in names if name in self.places]
 
-    def fits(self, variables: Iterable[Variable]) -> bool:
+    def fits(self, variables: Iterable[Any]) -> bool:
         """True if all from outside matches: Variables, modules, settings, optimizers, places.
 
         A call with a written Variable among its arguments needs a new recording, which refuses it.
@@ -348,7 +367,7 @@ class NetRecording:
         """The optimizers' moments and numbers, by name."""
         return {name: x for one in self.trace.updates for name, x in one.inputs().items()}
 
-    def run(self, variables: Iterable[Variable]) -> Any:
+    def run(self, variables: Iterable[Any]) -> Any:
         """The results of the function, nested as the function returned them."""
         if not self.trace.updates:
             return self._run(self.inputs(variables), None)
@@ -396,9 +415,7 @@ class NetRecording:
             found[index] = wrap_array(lent(x.raw), x.device, False)
         return tuple(found)
 
-    def outputs(
-        self, inputs: tuple[Variable, ...], commit: Commit | None = None
-    ) -> tuple[Variable, ...]:
+    def outputs(self, inputs: tuple[Any, ...], commit: Commit | None = None) -> tuple[Any, ...]:
         """The outputs of the program: as a function in the graph only if someone sees it."""
         function = NetFunction(self.program, self.saving, commit)
         if thread_state.hooks or self._needs_active_device:
@@ -450,7 +467,13 @@ def _comparable(value: Any) -> Any:
     return repr(value) if is_plain else ByIdentity(value)
 
 
-def compile(function: Callable[..., Any] | None = None, *, inside_hooks: bool = False) -> Any:
+@overload
+def compile(function: Callable[P, R], *, inside_hooks: bool = False) -> CompiledFunction[P, R]: ...
+@overload
+def compile(
+    function: None = None, *, inside_hooks: bool = False
+) -> Callable[[Callable[P, R]], CompiledFunction[P, R]]: ...
+def compile(function: Any = None, *, inside_hooks: bool = False) -> Any:
     """A function with the same results as ``function``, run as a net.
 
     Args:

@@ -55,7 +55,7 @@ def _cell(text: str) -> str:
     return f'<td style="{style}"><pre>{escape(text)}</pre></td>'
 
 
-def c(function: CompiledFunction, *args: Any, **keywords: Any) -> CCode:
+def c(function: CompiledFunction[..., Any], *args: Any, **keywords: Any) -> CCode:
     """The C of a compiled function, for a call with such arguments.
 
     The source does not depend on a compiler: it is shown where none is installed, too. The

@@ -10,7 +10,7 @@ Source: Chen, Xu, Zhang, Guestrin, Training Deep Nets with Sublinear Memory Cost
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from tinynode.configuration import config, force_backprop_mode, no_backprop_mode, using_config
 from tinynode.core.backprop import grad
@@ -28,6 +28,7 @@ from tinynode.random import get_generator
 from tinynode.transforms.batching import batched
 from tinynode.transforms.captures import Captures, cut_inputs, standing_in
 
+R = TypeVar("R")
 _SETTINGS = ("device", "dtype", "train")
 """The settings that change the values of functions: both calls of ``func`` have the same."""
 
@@ -177,7 +178,7 @@ def _ordinal(number: int) -> str:
     return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"
 
 
-def checkpoint(func: Callable[..., Any], *xs: Any) -> Any:
+def checkpoint(func: Callable[..., R], *xs: Any) -> R:
     """Call ``func(*xs)`` without keeping the graph; backward runs ``func`` again.
 
     The second call draws the same random numbers as the first, then the generators are restored.
@@ -205,8 +206,8 @@ def checkpoint(func: Callable[..., Any], *xs: Any) -> Any:
     variables = as_operand_list("checkpoint", "xs", xs)
     inputs = [v if v is x else _as_leaf(v) for v, x in zip(variables, xs, strict=True)]
     if is_recording_net():  # a net saves the arrays of its backward
-        outputs = _call(func, inputs)
-        return outputs[0] if len(outputs) == 1 else outputs
+        recorded: R = _single_or_tuple(_call(func, inputs))
+        return recorded
     leaves = [_leaf(x) for x in inputs]
     first = FirstCall(func, leaves)
     results = first.outputs
@@ -218,6 +219,11 @@ def checkpoint(func: Callable[..., Any], *xs: Any) -> Any:
     else:
         given = {id(leaf): x for leaf, x in zip(leaves, inputs, strict=True)}
         outputs = tuple([given.get(id(y), y) for y in results])
+    found: R = _single_or_tuple(outputs)
+    return found
+
+
+def _single_or_tuple(outputs: tuple[Variable, ...]) -> Any:
     return outputs[0] if len(outputs) == 1 else outputs
 
 

@@ -19,7 +19,7 @@ is quicker. ``enable_double_backprop`` chooses.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, overload
 
 from tinynode.core.backprop import grad
 from tinynode.core.variable import Variable
@@ -33,7 +33,17 @@ from tinynode.transforms.trees import (
     rebuilt,
 )
 
+P = ParamSpec("P")
 
+
+@overload
+def value_and_grad(
+    f: Callable[P, Any], argnums: int = 0, enable_double_backprop: bool | None = None
+) -> Callable[P, tuple[Variable, Any]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, Any], argnums: tuple[int, ...], enable_double_backprop: bool | None = None
+) -> Callable[P, tuple[Variable, tuple[Any, ...]]]: ...
 def value_and_grad(
     f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
@@ -65,6 +75,14 @@ def value_and_grad(
     return _value_and_grad("value_and_grad", f, argnums, enable_double_backprop)
 
 
+@overload
+def gradient(
+    f: Callable[P, Any], argnums: int = 0, enable_double_backprop: bool | None = None
+) -> Callable[P, Any]: ...
+@overload
+def gradient(
+    f: Callable[P, Any], argnums: tuple[int, ...], enable_double_backprop: bool | None = None
+) -> Callable[P, tuple[Any, ...]]: ...
 def gradient(
     f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,

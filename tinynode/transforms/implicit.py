@@ -27,7 +27,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, ParamSpec, Self, overload
 
 from tinynode.configuration import config, force_backprop_mode, no_backprop_mode
 from tinynode.core.backprop import grad
@@ -139,6 +139,7 @@ class Equation(NamedTuple):
             )
 
 
+P = ParamSpec("P")
 _SINGULAR = (
     " At a singular Jacobian, such as at a double root, the solution has no gradient: move away "
     "from this point, or change the equation."
@@ -295,6 +296,24 @@ class _OwnCaptures(Captures):
             hook.value_read(what)
 
 
+@overload
+def custom_root(
+    optimality: Callable[..., Any],
+    solver: Callable[P, Any],
+    *,
+    solve: str | Solve = "dense",
+    tolerance: float | None = None,
+    solve_tolerance: float | None = None,
+) -> Callable[P, Variable]: ...
+@overload
+def custom_root(
+    optimality: Callable[..., Any],
+    solver: None = None,
+    *,
+    solve: str | Solve = "dense",
+    tolerance: float | None = None,
+    solve_tolerance: float | None = None,
+) -> Callable[[Callable[P, Any]], Callable[P, Variable]]: ...
 def custom_root(
     optimality: Callable[..., Any],
     solver: Callable[..., Any] | None = None,
@@ -357,6 +376,24 @@ def custom_root(
     return _implicit("custom_root", optimality, solver, solve, tolerance, solve_tolerance)
 
 
+@overload
+def custom_fixed_point(
+    fixed_point: Callable[..., Any],
+    solver: Callable[P, Any],
+    *,
+    solve: str | Solve = "dense",
+    tolerance: float | None = None,
+    solve_tolerance: float | None = None,
+) -> Callable[P, Variable]: ...
+@overload
+def custom_fixed_point(
+    fixed_point: Callable[..., Any],
+    solver: None = None,
+    *,
+    solve: str | Solve = "dense",
+    tolerance: float | None = None,
+    solve_tolerance: float | None = None,
+) -> Callable[[Callable[P, Any]], Callable[P, Variable]]: ...
 def custom_fixed_point(
     fixed_point: Callable[..., Any],
     solver: Callable[..., Any] | None = None,

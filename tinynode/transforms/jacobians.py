@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 from tinynode.configuration import using_config
 from tinynode.core.variable import Variable
@@ -35,14 +35,16 @@ from tinynode.transforms.trees import (
 )
 from tinynode.transforms.vmap import vmap
 
+P = ParamSpec("P")
+
 
 def jacobian(
-    f: Callable[..., Any],
+    f: Callable[P, Any],
     argnums: int | tuple[int, ...] = 0,
     enable_double_backprop: bool | None = None,
     *,
     sparsity: Any = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """A function that gives all first derivatives of f.
 
     f: ..., x: (s), ... -> y: (t).   The result: ... -> J: (t + s), J[i, j] = dy[i] / dx[j]
@@ -80,10 +82,10 @@ jacrev = jacobian
 
 
 def jacfwd(
-    f: Callable[..., Any],
+    f: Callable[P, Any],
     argnums: int | tuple[int, ...] = 0,
     enable_double_backprop: bool | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """A function that gives all first derivatives of f, by forward mode.
 
     f: ..., x: (s), ... -> y: (t).   The result: ... -> J: (t + s), J[i, j] = dy[i] / dx[j]
@@ -106,10 +108,10 @@ def jacfwd(
 
 
 def hessian(
-    f: Callable[..., Any],
+    f: Callable[P, Any],
     argnums: int | tuple[int, ...] = 0,
     enable_double_backprop: bool | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """A function that gives all second derivatives of f: forward mode over the gradient.
 
     f: ..., x: (s), ... -> y: a single number.

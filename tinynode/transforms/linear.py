@@ -13,7 +13,7 @@ u is a dummy. (J. Townsend, "A new trick for calculating Jacobian vector product
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from tinynode.configuration import force_backprop_mode
 from tinynode.core.backprop import grad
@@ -35,10 +35,12 @@ from tinynode.transforms.trees import (
     rebuilt,
 )
 
+R = TypeVar("R")
+
 
 def vjp(
-    f: Callable[..., Any], *xs: Any, enable_double_backprop: bool | None = None
-) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+    f: Callable[..., R], *xs: Any, enable_double_backprop: bool | None = None
+) -> tuple[R, Callable[[Any], tuple[Any, ...]]]:
     """The value of f, and the function from a gradient of the value to the gradients of xs.
 
     f: xs: (s), ... -> y: (t).   pullback: u: (t) -> (u J: (s), ...), (u J)[j] = sum_i u[i]
@@ -120,11 +122,11 @@ class Pushforward:
 
 
 def jvp(
-    f: Callable[..., Any],
+    f: Callable[..., R],
     xs: Sequence[Any],
     vs: Sequence[Any],
     enable_double_backprop: bool | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[R, R]:
     """The value of f, and the derivative of the value along a direction.
 
     f: xs: (s), ... -> y: (t).   vs: (s), ... -> J v: (t), (J v)[i] = sum_j dy[i]/dx[j] v[j]
@@ -157,8 +159,8 @@ def jvp(
 
 
 def linearize(
-    f: Callable[..., Any], *xs: Any, enable_double_backprop: bool | None = None
-) -> tuple[Any, LinearMap]:
+    f: Callable[..., R], *xs: Any, enable_double_backprop: bool | None = None
+) -> tuple[R, LinearMap]:
     """The value of f, and the jvp at xs as a net that runs many times.
 
     f: xs: (s), ... -> y: (t).   linear: vs: (s), ... -> J v: (t)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from tinynode.core.array_arguments import RawArgument
 from tinynode.core.nested import MOST_LEAVES, check_nested
@@ -41,8 +41,11 @@ from tinynode.transforms.batching import (
     shared_with_examples,
 )
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+
+def vmap(f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, R]:
     """A function that runs f on each example, all at once.
 
     f: x: (s), ... -> y: (t).   The result: x: (n, s), ... -> y: (n, t), y[i] = f(x[i], ...)
@@ -72,11 +75,13 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         raise TypeError(f"vmap: f must be a function, got {describe(f)}.")
 
     @functools.wraps(f)
-    def vmapped(*args: Any, **kwargs: Any) -> Any:
+    def vmapped(*args: P.args, **kwargs: P.kwargs) -> R:
         mapped = [x for x in _leaves(args, kwargs, in_axes) if x[2] is not None]
         axis = _new_hidden_axis(mapped)
         with _entered(axis):
-            return _out_of(_called(f, args, kwargs, in_axes, axis), out_axes, axis, "the result")
+            result = _called(f, args, kwargs, in_axes, axis)
+            outputs: R = _out_of(result, out_axes, axis, "the result")
+            return outputs
 
     return vmapped
 

@@ -49,7 +49,9 @@ class NetPicture:
             self._add(operator, group, phase)
         self._titles = list(dict.fromkeys(titles))
 
-    def _nets(self, root: NetOp | Operator | Trace | CompiledFunction) -> list[NetOp | Operator]:
+    def _nets(
+        self, root: NetOp | Operator | Trace | CompiledFunction[..., Any]
+    ) -> list[NetOp | Operator]:
         """The nets of a root; the Variables of a trace go into the scope."""
         if isinstance(root, NetOp | Operator):
             return [root]
