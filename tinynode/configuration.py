@@ -266,6 +266,12 @@ def using_config(name: str | None = None, value: Any = None, **settings: Any) ->
 
     Both ``using_config("train", False)`` and ``using_config(train=False, debug=True)`` work.
 
+        >>> with tn.using_config("train", False):
+        ...     print(tn.config.train)
+        False
+        >>> tn.config.train
+        True
+
     Raises:
         AttributeError: no setting has this name.
         ConfigError: the dtype is unknown.
@@ -358,7 +364,14 @@ class backprop_mode(Block, ContextDecorator):  # noqa: N801 - used as a function
 
 
 def no_backprop_mode() -> backprop_mode:
-    """``with no_backprop_mode():`` functions in the block record no graph."""
+    """``with no_backprop_mode():`` functions in the block record no graph.
+
+    >>> x = tn.asarray([1.0])
+    >>> with tn.no_backprop_mode():
+    ...     y = x * x
+    >>> y.creator is None
+    True
+    """
     return backprop_mode(False)
 
 

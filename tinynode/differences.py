@@ -49,8 +49,9 @@ def numerical_grad(
         eps: how far each element is moved.
         detect_nondifferentiable: take 5 points in place of 2, and fit a parabola.
         diff_atol: the allowed distance of a point from the parabola, absolute.
-        diff_rtol: likewise, relative to the range of the 5 points; both distances add up. A smooth
-            function can exceed the sum where the first and the second derivative are zero, as x^3
+        diff_rtol: the allowed distance, relative to the range of the 5 points; both distances
+            add up. A smooth function can exceed the sum where the first and the
+            second derivative are zero, as x^3
             at 0.
         center_outputs: f() at the given inputs, if known: the middle of the 5 points.
 

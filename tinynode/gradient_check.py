@@ -141,19 +141,19 @@ def check_double_backward(
 
     Args:
         func: as for ``check_backward``.
-        x_data: likewise.
-        y_grad: likewise; also an input of the map.
+        x_data: the inputs, as for ``check_backward``.
+        y_grad: the gradients of the outputs, as for ``check_backward``; also inputs of the map.
         x_grad_grad: for each input an array of the input's shape, the weights of gx. None leaves
             a gx out; necessary for inputs without a gradient.
         params: as for ``check_backward``.
-        params_grad_grad: likewise for the gradients of ``params``: an entry for each.
-        eps: as for ``check_backward``, and so are all others.
-        atol: likewise.
-        rtol: likewise.
-        no_grads: likewise.
-        dtype: likewise.
-        detect_nondifferentiable: likewise.
-        rng: likewise.
+        params_grad_grad: the weights of the gradients of ``params``: an entry for each.
+        eps: as for ``check_backward``.
+        atol: as for ``check_backward``.
+        rtol: as for ``check_backward``.
+        no_grads: as for ``check_backward``.
+        dtype: as for ``check_backward``.
+        detect_nondifferentiable: as for ``check_backward``.
+        rng: as for ``check_backward``.
 
     Raises:
         AssertionError: the slopes differ.

@@ -52,7 +52,7 @@ class ArrayNamespace(
 
     Attributes:
         linalg: the extension for linear algebra, if the array library has the extension.
-        fft: the extension for Fourier transforms, likewise.
+        fft: the extension for Fourier transforms, if the array library has the extension.
         special: special functions, beyond the standard.
         device: the device of new Variables.
     """

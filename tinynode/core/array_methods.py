@@ -126,7 +126,11 @@ class ArrayMethods(Operators):
     # --- Python's conversions --------------------------------------------------------------
 
     def item(self) -> Any:
-        """The Python number in a size-one variable."""
+        """The Python number in a size-one variable.
+
+        >>> tn.asarray([2.0, 3.0]).sum().item()
+        5.0
+        """
         tell_value_read("x.item(), or bool(x), int(x) or float(x),")
         if self.size != 1:
             raise ValueError(
@@ -136,7 +140,11 @@ class ArrayMethods(Operators):
         return to_host(self.raw).item()
 
     def tolist(self) -> Any:
-        """The elements as Python numbers, in nested lists; a number for shape ()."""
+        """The elements as Python numbers, in nested lists; a number for shape ().
+
+        >>> (tn.asarray([1, 2]) + 1).tolist()
+        [2, 3]
+        """
         tell_value_read("x.tolist()")
         return to_host(self.filled_array()).tolist()
 
@@ -183,6 +191,9 @@ class ArrayMethods(Operators):
 
     def numpy(self) -> Any:
         """The array as a NumPy array, for a Variable that requires no gradient.
+
+            >>> (tn.asarray([1.0, 2.0]) * 2).detach().numpy()
+            array([2., 4.], dtype=float32)
 
         Raises:
             TypeError: the Variable requires a gradient.
@@ -302,6 +313,10 @@ class ArrayMethods(Operators):
     def explain_grad(self: Any, y: tinynode.Variable | None = None) -> str:
         """Why ``grad`` is there or None, in words, and what to do next.
 
+            >>> x = tn.asarray([2.0])
+            >>> "no recorded function has used it" in x.explain_grad()
+            True
+
         Args:
             y: the Variable of the call of ``backward``: the text says if y depends on x.
         """
@@ -320,7 +335,11 @@ class ArrayMethods(Operators):
         return tinynode.functions.matrix_transpose(self)
 
     def reshape(self, *shape: Any) -> tinynode.Variable:
-        """The same elements in another shape: ``x.reshape(2, 3)`` or ``x.reshape((2, 3))``."""
+        """The same elements in another shape: ``x.reshape(2, 3)`` or ``x.reshape((2, 3))``.
+
+        >>> tn.asarray([1.0, 2.0, 3.0, 4.0]).reshape(2, 2).tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
+        """
         return tinynode.functions.reshape(self, _one_tuple(shape))
 
     def transpose(self, *axes: Any) -> tinynode.Variable:
@@ -330,13 +349,21 @@ class ArrayMethods(Operators):
         return tinynode.functions.permute_dims(self, _one_tuple(axes))
 
     def sum(self, axis: Any = None, keepdims: bool = False, **unknown: Never) -> tinynode.Variable:
-        """The sum over ``axis``, or over all elements."""
+        """The sum over ``axis``, or over all elements.
+
+        >>> tn.asarray([[1.0, 2.0], [3.0, 4.0]]).sum(axis=0).tolist()
+        [4.0, 6.0]
+        """
         return tinynode.functions.sum(self, axis=axis, keepdims=keepdims, **unknown)
 
     def mean(
         self, axis: Any = None, *, weights: Any = None, keepdims: bool = False, **unknown: Never
     ) -> tinynode.Variable:
-        """The mean over ``axis``, or over all elements; ``weights`` broadcast to the shape."""
+        """The mean over ``axis``, or over all elements; ``weights`` broadcast to the shape.
+
+        >>> tn.asarray([[1.0, 2.0], [3.0, 5.0]]).mean(axis=1).tolist()
+        [1.5, 4.0]
+        """
         return tinynode.functions.mean(
             self, axis=axis, weights=weights, keepdims=keepdims, **unknown
         )
@@ -443,6 +470,9 @@ class ArrayMethods(Operators):
 
     def to_device(self, device: str | Device, /, *, stream: Any = None) -> tinynode.Variable:
         """A Variable with the same values on another device; its gradient comes back here.
+
+            >>> str(tn.asarray([1.0]).to_device("fast").device)
+            'fast'
 
         Raises:
             OperandError: ``stream`` is not None: the stream is that of the array library.

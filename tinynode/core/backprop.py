@@ -229,6 +229,14 @@ def grad(
     Only functions between the two are visited. The result is None for an input without a recorded
     connection to the outputs. If all functions were recorded, the gradient is exactly zero.
 
+        >>> x = tn.asarray([1.0, 2.0])
+        >>> y = F.sum(x**3)
+        >>> (gx,) = tn.grad([y], [x], enable_double_backprop=True)
+        >>> gx.tolist()
+        [3.0, 12.0]
+        >>> tn.grad([F.sum(gx)], [x])[0].tolist()
+        [6.0, 12.0]
+
     Args:
         outputs: the Variables to differentiate.
         inputs: the Variables to differentiate with respect to; intermediate ones too.

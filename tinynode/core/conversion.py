@@ -143,6 +143,9 @@ def to_host(array: Any) -> Array:
     """An array of any backend, or the array of a Variable, as a NumPy array.
 
     Memory may be shared.
+
+        >>> tn.to_host(tn.asarray([1.0, 2.0]) + 1)
+        array([2., 3.], dtype=float32)
     """
     if isinstance(array, ArrayMethods):
         tell_value_read("to_host(x)")
@@ -170,6 +173,11 @@ def asarray(
 
     Python floats become ``config.dtype``. Other objects keep the dtype, unless ``dtype`` is given.
     A Variable stays in the graph.
+
+        >>> tn.asarray([1.0, 2.0]).shape
+        (2,)
+        >>> tn.asarray([1, 2], dtype="float64").tolist()
+        [1.0, 2.0]
 
     Args:
         obj: the object to convert; an array of another device is moved.

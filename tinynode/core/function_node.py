@@ -62,7 +62,7 @@ class FunctionNode(HookOwner):
 
     Attributes:
         inputs: the input VariableNodes; None until ``apply`` has recorded a graph.
-        outputs: weak references to the output VariableNodes; None likewise.
+        outputs: weak references to the output VariableNodes; None before.
         rank: the largest rank of the inputs.
         stack: the lines of user code that called the function, in debug mode; else None.
         retained_input_indexes, retained_output_indexes: the positions of the retained arrays.
@@ -85,7 +85,7 @@ class FunctionNode(HookOwner):
         guard: sentences: why the function makes NaN or inf, and how a program avoids that.
         input_names: the names of the inputs in messages; a class may leave out the last inputs.
         input_counts: the possible numbers of inputs; ``(1, ...)`` is one or more, () is unknown.
-        output_counts: the possible numbers of outputs, likewise.
+        output_counts: the possible numbers of outputs, in the same form.
         type_hint: a sentence for an error of ``check_type_forward``: what to try.
         is_random: True if each run draws other outputs. Such a function has no inputs, and has
             the attributes ``shape`` and ``generator``: see ``functions/draws.py``.

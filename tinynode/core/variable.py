@@ -34,6 +34,12 @@ _new = object.__new__
 class Variable(ArrayMethods):
     """An array with a gradient and a creator: the function that computed the array.
 
+        >>> x = tn.Variable(np.array([1.0, 2.0]))
+        >>> y = (x * x).sum()
+        >>> y.backward()
+        >>> x.grad.tolist()
+        [2.0, 4.0]
+
     Args:
         array: an array of a known backend, a number, or None for an empty variable. Lists go
             through ``tinynode.asarray``.
@@ -210,7 +216,15 @@ class Variable(ArrayMethods):
         self.node.retain_data()
 
     def unchain(self) -> None:
-        """Forget the creator: backward stops at this variable."""
+        """Forget the creator: backward stops at this variable.
+
+        >>> x = tn.asarray([2.0])
+        >>> h = x * x
+        >>> h.unchain()
+        >>> (h * h).backward()
+        >>> x.grad is None
+        True
+        """
         if self._node is not None:
             self._node.unchain()
 
@@ -219,7 +233,13 @@ class Variable(ArrayMethods):
         tinynode.core.paths.unchain_backward(self)
 
     def detach(self) -> Variable:
-        """A Variable on the same array, outside the graph, that requires no gradient."""
+        """A Variable on the same array, outside the graph, that requires no gradient.
+
+        >>> x = tn.asarray([2.0])
+        >>> (x * x.detach()).backward()
+        >>> x.grad.tolist()
+        [2.0]
+        """
         detached = wrap_array(self.raw, self._device, False)
         detached._name = self._name
         tell_detached(self, detached)
@@ -288,7 +308,14 @@ class Variable(ArrayMethods):
         self._grad_var = grad_var
 
     def cleargrad(self) -> None:
-        """Set the gradient to None. Call it before each backward, or gradients add up."""
+        """Set the gradient to None. Call it before each backward, or gradients add up.
+
+        >>> x = tn.asarray([2.0])
+        >>> (x * x).backward()
+        >>> x.cleargrad()
+        >>> x.grad is None
+        True
+        """
         for hook in thread_hooks():
             hook.gradient_cleared(self)
         self._grad_var = None
@@ -309,6 +336,11 @@ class Variable(ArrayMethods):
         The gradients are *added* to the ``grad`` of each leaf; call ``cleargrad()`` first. The
         graph stays, so backward can be called again. The pass starts from the ``grad`` of this
         variable, and uses the value up. A size-one variable without a ``grad`` starts from 1.
+
+            >>> x = tn.asarray([3.0])
+            >>> (x * x).backward()
+            >>> x.grad.tolist()
+            [6.0]
 
         Args:
             retain_grad: keep the gradients of intermediate variables, and of this variable, too.

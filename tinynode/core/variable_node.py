@@ -26,7 +26,7 @@ class VariableNode:
 
     Attributes:
         shape: the array's shape; None for an empty variable.
-        dtype: its dtype, likewise.
+        dtype: its dtype; None for an empty variable.
         device: its device.
         rank: the creator's rank + 1, and 0 without a creator. After ``unchain`` the rank stays.
         requires_grad: True if backward computes a gradient for the node.

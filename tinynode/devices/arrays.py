@@ -144,7 +144,11 @@ def without_hidden_axes(array: Array) -> Array:
 
 
 def namespace_of(array: Array) -> Any:
-    """The Array API namespace of an array, found by its type."""
+    """The Array API namespace of an array, found by its type.
+
+    >>> tn.namespace_of(np.ones(2)).__name__
+    'numpy'
+    """
     try:
         return namespace_of_type[type(array)]
     except KeyError:
@@ -168,7 +172,7 @@ def any_true(mask: Array) -> bool:
 
 
 def all_true(mask: Array) -> bool:
-    """True if each element of a bool array is true, likewise; True for arrays without values."""
+    """True if each element of a bool array is true; True for arrays without values."""
     if isinstance(mask, numpy.ndarray | numpy.generic):
         return bool(numpy.count_nonzero(mask) == mask.size)
     if has_no_values(mask):
@@ -177,7 +181,7 @@ def all_true(mask: Array) -> bool:
 
 
 def all_finite(array: Array) -> bool:
-    """True if no element is NaN or infinite, likewise."""
+    """True if no element is NaN or infinite; True for arrays without values."""
     xp = namespace_of(array)
     if array.dtype == xp.bool:  # the standard has isfinite of numbers alone
         return True

@@ -174,6 +174,9 @@ def _working_devices(broken: str = "") -> str:
 def get_device(spec: str | Device | None = None) -> Device:
     """The device for ``"numpy"``, ``"cupy:1"`` ...; None gives this thread's current device.
 
+        >>> str(tn.get_device("numpy"))
+        'numpy'
+
     Raises:
         TypeError: the argument is neither text nor a Device.
         DeviceError: there is no such device; the message says which there are.
@@ -238,7 +241,13 @@ value_checks["device"] = _check_device
 
 
 def using_device(spec: str | Device) -> AbstractContextManager[None]:
-    """``with using_device("numpy"):`` new Variables of this thread stand on the device."""
+    """``with using_device("numpy"):`` new Variables of this thread stand on the device.
+
+    >>> with tn.using_device("fast"):
+    ...     x = tn.asarray([1.0])
+    >>> str(x.device)
+    'fast'
+    """
     return _on_device(get_device(spec))
 
 

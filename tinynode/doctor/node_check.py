@@ -37,7 +37,7 @@ _TOLERANCES = {"float64": 1e-4, "float32": 2e-2, "float16": 2e-1}
 _FLOOR = 0.1
 """The least step of an element: the step of an element with this share of the usual size."""
 _NEAR = 1e-2
-"""The distance of the point nearby, likewise."""
+"""The distance of the point nearby, beside the size of an element."""
 _BEND = 1e-3
 """An element is smooth if the 5 values lie this close to a parabola, beside their range."""
 _ZERO = 1e-14

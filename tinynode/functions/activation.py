@@ -111,6 +111,9 @@ class ReLUGrad(FunctionNode):
 def relu(x: Any) -> Variable:
     """max(x, 0), elementwise; the gradient at 0 is 0.
 
+        >>> F.relu(tn.asarray([-1.0, 2.0])).tolist()
+        [0.0, 2.0]
+
     Source: Nair and Hinton, Rectified Linear Units Improve Restricted Boltzmann Machines, 2010.
     """
     return ReLU().apply((as_operand("relu", "x", x),))[0]
@@ -199,6 +202,9 @@ def softmax(x: Any, axis: int = -1, **unknown: Never) -> Variable:
 
     A single +inf gives the limit: 1 there, 0 elsewhere. Several +inf give NaN. Where every x is
     -inf, as under a mask, all probabilities are 0.
+
+        >>> F.softmax(tn.asarray([[1.0, 1.0], [0.0, 1000.0]])).tolist()
+        [[0.5, 0.5], [0.0, 1.0]]
 
     Raises:
         ValueError: the axis does not exist.

@@ -493,7 +493,11 @@ class Abs(FunctionNode):
 
 
 def abs(x: Any) -> Variable:
-    """|x|, elementwise."""
+    """|x|, elementwise.
+
+    >>> F.abs(tn.asarray([-1.0, 2.0])).tolist()
+    [1.0, 2.0]
+    """
     return Abs().apply((as_operand("abs", "x", x),))[0]
 
 

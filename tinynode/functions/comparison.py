@@ -214,7 +214,8 @@ class Maximum(_Extreme):
     """z = the larger of x and y, elementwise, with broadcasting; NaN if x or y is NaN.
 
     x: (s), y: (t) -> z: (broadcast of s and t).
-    With g = dL/dz:   dL/dx = sum_to(g where x > y, g/2 where x = y, else 0, s)   dL/dy likewise
+    With g = dL/dz:   dL/dx = sum_to(g where x > y, g/2 where x = y, else 0, s)
+    dL/dy = sum_to(g where y > x, g/2 where x = y, else 0, t)
     """
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -233,7 +234,8 @@ class Minimum(_Extreme):
     """z = the smaller of x and y, elementwise, with broadcasting; NaN if x or y is NaN.
 
     x: (s), y: (t) -> z: (broadcast of s and t).
-    With g = dL/dz:   dL/dx = sum_to(g where x < y, g/2 where x = y, else 0, s)   dL/dy likewise
+    With g = dL/dz:   dL/dx = sum_to(g where x < y, g/2 where x = y, else 0, s)
+    dL/dy = sum_to(g where y < x, g/2 where x = y, else 0, t)
     """
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -336,7 +338,7 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Variable:
     Args:
         x: a Variable or an array.
         min: a number, an array, a Variable, or None for no lower bound.
-        max: likewise for the upper bound, the winner where the bounds cross.
+        max: the upper bound, or None for none. It wins where the bounds cross.
 
     Raises:
         OperandError: a bound has another type.

@@ -341,6 +341,10 @@ def conv2d(
 
     With stride s, padding p, dilation d:   r' = r s + i d - p   q' = q s + j d - p
 
+        >>> x, w = tn.asarray(np.ones((1, 1, 4, 4))), tn.asarray(np.ones((1, 1, 3, 3)))
+        >>> F.conv2d(x, w).tolist()
+        [[[[9.0, 9.0], [9.0, 9.0]]]]
+
     Args:
         x: images, (n, channels, height, width).
         w: kernels, (out, channels / groups, kh, kw).
@@ -352,7 +356,8 @@ def conv2d(
         groups: the number of groups of channels and outputs, without links between groups.
 
     Returns:
-        (n, out, oh, ow), oh = (height + 2 p - d (kh - 1) - 1) // s + 1, ow likewise.
+        (n, out, oh, ow), oh = (height + 2 p - d (kh - 1) - 1) // s + 1;
+        ow by the same formula.
 
     Raises:
         OperandError: x or w does not have four axes, or is not floating.
@@ -528,7 +533,8 @@ def conv_transpose2d(
         output_size: (oh, ow), in place of ``output_padding``.
 
     Returns:
-        (n, out, oh, ow), oh = (height - 1) s - 2 p + d (kh - 1) + output_padding + 1, ow likewise.
+        (n, out, oh, ow), oh = (height - 1) s - 2 p + d (kh - 1) + output_padding + 1;
+        ow by the same formula.
 
     Raises:
         OperandError: x or w does not have four axes, or is not floating.

@@ -299,6 +299,11 @@ def softmax_cross_entropy(
 ) -> Variable:
     """The cross entropy of softmax(x) against integer labels, or against probabilities.
 
+        >>> scores = tn.asarray([[0.0, 0.0], [0.0, 1000.0]])
+        >>> losses = F.softmax_cross_entropy(scores, np.array([0, 1]), reduction="none")
+        >>> [round(loss, 4) for loss in losses.tolist()]
+        [0.6931, -0.0]
+
     Args:
         x: scores before softmax, (n, classes).
         labels: (n), integers from 0 to classes - 1; or probabilities t, (n, classes), floating,

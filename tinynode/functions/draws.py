@@ -201,6 +201,9 @@ def dropout(
 
     Outside training (``config.train`` False) the result is x.
 
+        >>> F.dropout(tn.asarray([1.0, 2.0]), 0.0).tolist()
+        [1.0, 2.0]
+
     Args:
         x: floating.
         ratio: from 0 to below 1.

@@ -85,7 +85,11 @@ class Exp(FunctionNode):
 
 
 def exp(x: Any) -> Variable:
-    """e^x, elementwise."""
+    """e^x, elementwise.
+
+    >>> [round(y, 4) for y in F.exp(tn.asarray([0.0, 1.0])).tolist()]
+    [1.0, 2.7183]
+    """
     return Exp().apply((as_operand("exp", "x", x),))[0]
 
 
@@ -133,7 +137,11 @@ class Log(FunctionNode):
 
 
 def log(x: Any) -> Variable:
-    """The natural logarithm, elementwise; -inf at 0, NaN below."""
+    """The natural logarithm, elementwise; -inf at 0, NaN below.
+
+    >>> [round(y, 4) for y in F.log(tn.asarray([1.0, 2.0])).tolist()]
+    [0.0, 0.6931]
+    """
     return Log().apply((as_operand("log", "x", x),))[0]
 
 
@@ -225,7 +233,11 @@ class Sqrt(FunctionNode):
 
 
 def sqrt(x: Any) -> Variable:
-    """The square root, elementwise; NaN below 0, infinite gradient at 0."""
+    """The square root, elementwise; NaN below 0, infinite gradient at 0.
+
+    >>> F.sqrt(tn.asarray([4.0, 9.0])).tolist()
+    [2.0, 3.0]
+    """
     return Sqrt().apply((as_operand("sqrt", "x", x),))[0]
 
 

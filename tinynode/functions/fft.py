@@ -330,7 +330,17 @@ def fftshift(x: Any, /, *, axes: GivenAxes = None) -> Variable:
 
 
 def ifftshift(x: Any, /, *, axes: GivenAxes = None) -> Variable:
-    """The inverse of ``fftshift``; arguments and errors likewise."""
+    """x with the entry of frequency 0 moved from the middle to the start, along axes.
+
+    ``ifftshift(fftshift(x)) = x``, for odd lengths too.   x: (s) -> y: (s)
+
+    Args:
+        x: a Variable or an array.
+        axes: an axis or a tuple of axes; all by default.
+
+    Raises:
+        ValueError: an axis does not exist.
+    """
     return _shifted("ifftshift", x, axes, -1)
 
 

@@ -91,6 +91,9 @@ def mean_squared_error(x: Any, y: Any, reduction: str = "mean") -> Variable:
     x: (s), y: (s) -> 0-d, or (s) with ``reduction="none"``. With d = x - y and n elements, the
     mean has dL/dx = 2 d / n and dL/dy = -2 d / n.
 
+        >>> F.mean_squared_error(tn.asarray([1.0, 2.0]), tn.asarray([1.0, 4.0])).item()
+        2.0
+
     Raises:
         OperandError: x or y is not floating.
         ValueError: the shapes differ (a broadcast here is a mistake more often than not), or the

@@ -88,6 +88,9 @@ class Concat(AxisNode):
 def concat(xs: Iterable[Any], axis: int | None = 0, **unknown: Never) -> Variable:
     """Variables or arrays, joined along ``axis``; None flattens the inputs first.
 
+        >>> F.concat([tn.asarray([1.0]), tn.asarray([2.0, 3.0])]).tolist()
+        [1.0, 2.0, 3.0]
+
     Raises:
         OperandError: the axis is no integer.
         ValueError: there are no inputs.
@@ -206,6 +209,9 @@ class Stack(AxisNode):
 def stack(xs: Iterable[Any], *, axis: int = 0, **unknown: Never) -> Variable:
     """Variables or arrays of equal shapes, joined along a new axis.
 
+        >>> F.stack([tn.asarray([1.0, 2.0]), tn.asarray([3.0, 4.0])], axis=1).tolist()
+        [[1.0, 3.0], [2.0, 4.0]]
+
     Raises:
         ValueError: there are no inputs, or the axis does not exist.
         InvalidType: shapes or dtypes differ.
@@ -267,7 +273,7 @@ def unstack(x: Any, *, axis: int = 0) -> tuple[Variable, ...]:
 class Flip(FunctionNode):
     """y = x with the order of the elements reversed along axes.
 
-    x: (s) -> y: (s).   dL/dx = dL/dy reversed likewise
+    x: (s) -> y: (s).   dL/dx = dL/dy reversed along the same axes
     """
 
     complex_rule = "conjugate"
@@ -286,6 +292,9 @@ class Flip(FunctionNode):
 
 def flip(x: Any, *, axis: int | Sequence[int] | None = None) -> Variable:
     """x with the order of the elements reversed along an axis, several, or all.
+
+        >>> F.flip(tn.asarray([1.0, 2.0, 3.0])).tolist()
+        [3.0, 2.0, 1.0]
 
     Raises:
         ValueError: an axis does not exist.

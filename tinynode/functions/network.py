@@ -94,6 +94,10 @@ class Linear(FunctionNode):
 def linear(x: Any, w: Any, b: Any = None) -> Variable:
     """x W^T + b.
 
+        >>> x, w = tn.asarray([[1.0, 2.0]]), tn.asarray([[3.0, 4.0]])
+        >>> F.linear(x, w, tn.asarray([0.5])).tolist()
+        [[11.5]]
+
     Args:
         x: (..., in).
         w: the weight, (out, in).

@@ -218,7 +218,7 @@ def batch_norm(
         beta: the shift, (channels), or None.
         eps: keeps the root from 0.
         running_mean: a Variable without gradient, (channels), changed in place; or None.
-        running_variance: likewise.
+        running_variance: as ``running_mean``, for the variance.
         momentum: the weight of the batch in the running statistics, from 0 to 1.
 
     Source: Ioffe and Szegedy, Batch Normalization, 2015.

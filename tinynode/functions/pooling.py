@@ -351,7 +351,8 @@ def max_unpool2d(
         kernel_size: the window of the pooling, an integer, or two (rows, columns).
         stride: the step between windows; None takes the kernel's size.
         padding: the padding of the pooling.
-        output_size: the result's (height, width); (oh - 1) s - 2 p + kh and likewise by default.
+        output_size: the result's (height, width); by default
+            ((oh - 1) s - 2 p + kh, (ow - 1) s - 2 p + kw).
 
     Source: Zeiler and Fergus, Visualizing and Understanding Convolutional Networks, 2014.
 

@@ -98,7 +98,7 @@ class MatMul(FunctionNode):
 
 
 class MatMulOfTransposed(FunctionNode):
-    """z = x' y', for two matrices: x' is x^T if ``transpose_x``, else x; y' likewise.
+    """z = x' y', for two matrices: x' is x or x^T, y' is y or y^T, by the flags.
 
     x': (n, k), y': (k, m) -> z: (n, m).
     With g = dL/dz:   dL/dx' = g y'^T   dL/dy' = x'^T g, each transposed for x^T and y^T
@@ -176,6 +176,10 @@ def matmul_array(x: Array, y: Array) -> Array:
 def matmul(x: Any, y: Any) -> Variable:
     """The matrix product x @ y; one-dimensional operands count as a row (x) and a column (y).
 
+        >>> x = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
+        >>> F.matmul(x, tn.asarray([1.0, 1.0])).tolist()
+        [3.0, 7.0]
+
     Raises:
         InvalidType: the shapes do not fit together.
     """
@@ -212,7 +216,7 @@ def tensordot(x: Any, y: Any, *, axes: int | tuple[Sequence[int], Sequence[int]]
 
     Args:
         x: a Variable or an array.
-        y: likewise.
+        y: a Variable or an array.
         axes: how many of x's last axes meet y's first; or the axes of x and the axes of y.
 
     Raises:
@@ -472,6 +476,10 @@ def einsum(subscripts: Any, *operands: Any) -> Variable:
 
     In the form with lists each operand is followed by its labels, integers from 0 to 25, or
     ``Ellipsis``; the output's labels come last: ``einsum(x, [0, 1], y, [1, 2], [0, 2])``.
+
+        >>> x = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
+        >>> F.einsum("ij->j", x).tolist()
+        [4.0, 6.0]
 
     Raises:
         OperandError: there is no operand, or a label is no integer.

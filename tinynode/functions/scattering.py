@@ -59,6 +59,9 @@ class OneHot(FunctionNode):
 def one_hot(indices: Any, classes: int, dtype: Any = None, **unknown: Never) -> Variable:
     """Vectors with 1 at the index and 0 elsewhere: (shape of indices, classes). No gradient.
 
+        >>> F.one_hot(tn.asarray([0, 2]), 3).tolist()
+        [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+
     Args:
         indices: integers from 0 to classes - 1, of any shape.
         classes: the length of the vectors.

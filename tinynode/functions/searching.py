@@ -83,10 +83,15 @@ class Where(FunctionNode):
 def where(condition: Any, x: Any, y: Any) -> Variable:
     """x where ``condition`` holds, y elsewhere. The branch not taken has no effect.
 
+        >>> x = tn.asarray([-1.0, 2.0])
+        >>> F.where(x > 0, x, 0.0).tolist()
+        [0.0, 2.0]
+
     Args:
         condition: a bool Variable or array.
         x: a Variable, an array or a number.
-        y: likewise. Two numbers with a float among them give ``config.dtype``.
+        y: a Variable, an array or a number. Two numbers with a float among them give
+            ``config.dtype``.
 
     Raises:
         InvalidType: the shapes do not broadcast together.

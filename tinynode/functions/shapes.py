@@ -82,6 +82,9 @@ class Reshape(FunctionNode):
 def reshape(x: Any, shape: int | Sequence[int]) -> Variable:
     """x in another shape; an entry of -1 is computed.
 
+        >>> F.reshape(tn.asarray([1.0, 2.0, 3.0, 4.0]), (2, -1)).tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
+
     Raises:
         ValueError: the number of elements differs.
     """
@@ -137,6 +140,9 @@ class PermuteDims(FunctionNode):
 
 def permute_dims(x: Any, axes: Sequence[int]) -> Variable:
     """x with the axes in another order.
+
+        >>> F.permute_dims(tn.asarray(np.ones((2, 3, 4))), (2, 0, 1)).shape
+        (4, 2, 3)
 
     Raises:
         ValueError: ``axes`` does not name each axis once.
@@ -262,6 +268,10 @@ def broadcasts_to(shape: Shape, wanted: Shape) -> bool:
 
 def broadcast_arrays(*xs: Any) -> tuple[Variable, ...]:
     """The arguments, each repeated to the common shape.
+
+        >>> x, y = F.broadcast_arrays(tn.asarray([[1.0], [2.0]]), tn.asarray([3.0, 4.0]))
+        >>> x.tolist(), y.tolist()
+        ([[1.0, 1.0], [2.0, 2.0]], [[3.0, 4.0], [3.0, 4.0]])
 
     Raises:
         ValueError: the shapes do not broadcast together.

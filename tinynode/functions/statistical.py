@@ -133,6 +133,10 @@ class Sum(ReducingNode):
 def sum(x: Any, axis: Axis = None, keepdims: bool = False, **unknown: Never) -> Variable:
     """The sum over an axis, several, or all.
 
+        >>> x = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
+        >>> F.sum(x).item(), F.sum(x, axis=1).tolist()
+        (10.0, [3.0, 7.0])
+
     Raises:
         ValueError: an axis does not exist.
     """
@@ -172,6 +176,10 @@ def mean(
     x: Any, axis: Axis = None, *, weights: Any = None, keepdims: bool = False, **unknown: Never
 ) -> Variable:
     """The mean over an axis, several, or all; with weights, sum(w * x) / sum(w).
+
+        >>> x = tn.asarray([[1.0, 2.0], [3.0, 5.0]])
+        >>> F.mean(x).item(), F.mean(x, axis=0).tolist()
+        (2.75, [2.0, 3.5])
 
     Args:
         x: floating.
@@ -245,6 +253,10 @@ class Max(_Extremum):
 
 def max(x: Any, axis: Axis = None, keepdims: bool = False, **unknown: Never) -> Variable:
     """The largest element over an axis, several, or all; ties share the gradient evenly.
+
+        >>> x = tn.asarray([[1.0, 2.0], [4.0, 3.0]])
+        >>> F.max(x).item(), F.max(x, axis=1).tolist()
+        (4.0, [2.0, 4.0])
 
     Raises:
         ValueError: an axis does not exist, or has no elements.
@@ -656,6 +668,9 @@ def cumulative_sum(
     x: Any, *, axis: int | None = None, include_initial: bool = False, **unknown: Never
 ) -> Variable:
     """The running sum along an axis; optional for a one-dimensional x.
+
+        >>> F.cumulative_sum(tn.asarray([1.0, 2.0, 3.0])).tolist()
+        [1.0, 3.0, 6.0]
 
     Args:
         x: a Variable or an array.

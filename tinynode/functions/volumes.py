@@ -88,7 +88,8 @@ def conv3d(
         groups: the number of groups of channels and outputs, without links between groups.
 
     Returns:
-        (n, out, od, oh, ow), od = (depth + 2 p - d (kd - 1) - 1) // s + 1, oh and ow likewise.
+        (n, out, od, oh, ow), od = (depth + 2 p - d (kd - 1) - 1) // s + 1;
+        oh and ow by the same formula.
 
     Raises:
         OperandError: x or w does not have five axes, or is not floating.

@@ -476,6 +476,16 @@ def compile(
 def compile(function: Any = None, *, inside_hooks: bool = False) -> Any:
     """A function with the same results as ``function``, run as a net.
 
+        >>> @tn.compile
+        ... def f(x):
+        ...     return F.sum(x * x)
+        >>> x = tn.asarray([1.0, 2.0])
+        >>> f(x).item()
+        5.0
+        >>> f(x).backward()
+        >>> x.grad.tolist()
+        [2.0, 4.0]
+
     Args:
         function: takes and returns Variables, also in tuples, lists and dicts. Other arguments
             are compared by value; a new value makes a new recording.

@@ -30,7 +30,7 @@ class OpInfo(NamedTuple):
         name: the type's name.
         node_class: the FunctionNode class.
         inputs: the names of the input slots; () for slots ``x0``, ``x1`` ..., as many as given.
-        outputs: the names of the output slots, likewise ``y0``, ``y1`` ...
+        outputs: the names of the output slots; () for slots ``y0``, ``y1`` ...
     """
 
     name: str

@@ -55,6 +55,10 @@ class BatchedDataset(Protocol):
 class ArrayDataset(Dataset):
     """Arrays of equal length: sample i is the tuple of the entries i.
 
+        >>> data = nn.ArrayDataset(np.arange(3), np.arange(3) ** 2)
+        >>> len(data), data[2]
+        (3, (np.int64(2), np.int64(4)))
+
     Args:
         arrays: NumPy arrays, memory maps, or lists; the first axis counts the samples.
 
@@ -180,6 +184,13 @@ class DataLoader(RefusesKeywords):
 
     Every ``for`` loop runs an epoch, in a new order if ``shuffle``. After ``load_state_dict`` the
     first loop finishes the epoch of the state.
+
+        >>> data = nn.ArrayDataset(np.arange(5), np.arange(5) ** 2)
+        >>> for x, y in nn.DataLoader(data, 2, shuffle=False):
+        ...     print(x, y)
+        variable([0 1]) variable([0 1])
+        variable([2 3]) variable([4 9])
+        variable([4]) variable([16])
 
     Args:
         dataset: an object with ``len(dataset)`` and ``dataset[i]``.

@@ -138,6 +138,9 @@ class Conv2d(Convolution):
     x: (n, in, height, width) -> y: (n, out, oh, ow). The parameters are ``weight``:
     (out, in / groups, kh, kw), and ``bias``: (out), or None.
 
+        >>> nn.Conv2d(3, 8, 3, padding=1)(np.ones((2, 3, 6, 6))).shape
+        (2, 8, 6, 6)
+
     Args:
         in_channels: the channels of x, at least 1.
         out_channels: the channels of y, at least 1.

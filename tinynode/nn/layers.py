@@ -25,6 +25,10 @@ class Linear(Module):
     x: (..., in) -> y: (..., out). The parameters are ``weight`` W: (out, in), and ``bias`` b:
     (out), or None. The initializer draws W; b starts as zeros.
 
+        >>> layer = nn.Linear(3, 2)
+        >>> layer(np.ones((5, 3))).shape, layer.weight.shape
+        ((5, 2), (2, 3))
+
     Args:
         in_size: the length of x's last axis, at least 1.
         out_size: the length of y's last axis, at least 1.
@@ -149,6 +153,9 @@ class Embedding(Module):
 
     indices: integers, (s) -> y: (s, size). The parameter is ``weight``: (rows, size).
 
+        >>> nn.Embedding(10, 4)(np.array([[1, 2, 9]])).shape
+        (1, 3, 4)
+
     Args:
         rows: the number of rows, at least 1.
         size: the length of a row, at least 1.
@@ -223,6 +230,9 @@ class Dropout(Module):
 
     An element of the mask is 0 with probability ``ratio``, else 1.
 
+        >>> nn.Dropout(0.5).eval()(np.array([1.0, 2.0])).tolist()
+        [1.0, 2.0]
+
     Source: Srivastava et al., Dropout, 2014.
 
     Args:
@@ -253,6 +263,10 @@ class Sequential(Module):
 
     ``len(model)`` is the number of layers, ``model[0]`` the first layer. ``model[:2]`` is a
     Sequential of the first two layers, with the same parameters.
+
+        >>> model = nn.Sequential(nn.Linear(2, 8), F.relu, nn.Linear(8, 1))
+        >>> model(np.ones((5, 2))).shape, len(model)
+        ((5, 1), 3)
 
     Args:
         layers: Modules, and plain functions such as ``tinynode.functions.relu``.

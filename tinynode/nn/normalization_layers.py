@@ -108,6 +108,9 @@ class LayerNorm(_TrailingNorm):
 
     x: (..., shape) -> y: as x. Parameters ``gamma`` and ``beta``: (shape).
 
+        >>> nn.LayerNorm(2)(np.array([[1.0, 3.0]])).detach().numpy().round(2).tolist()
+        [[-1.0, 1.0]]
+
     Source: Ba, Kiros and Hinton, Layer Normalization, 2016.
 
     Args:

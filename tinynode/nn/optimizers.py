@@ -534,6 +534,13 @@ class SGD(FormulaOptimizer):
     With momentum:   v <- momentum * v + g   p <- p - lr * v, and v = 0 before the first step.
     With nesterov:   v as with momentum,     p <- p - lr * (g + momentum * v).
 
+        >>> p = nn.Parameter(np.array([1.0]))
+        >>> optimizer = nn.SGD([p], lr=0.1)
+        >>> (p * p).backward()
+        >>> optimizer.update()
+        >>> p.tolist()
+        [0.8]
+
     Source: Robbins and Monro, A Stochastic Approximation Method, 1951; Polyak, Some Methods of
     Speeding up the Convergence of Iteration Methods, 1964; Sutskever et al., On the Importance of
     Initialization and Momentum in Deep Learning, 2013, in the form of PyTorch.
@@ -596,6 +603,14 @@ class Adam(FormulaOptimizer):
 
         m <- b1 * m + (1 - b1) * g                  v <- b2 * v + (1 - b2) * g^2
         p <- p - lr * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
+
+        >>> layer = nn.Linear(1, 1)
+        >>> optimizer = nn.Adam(layer, lr=0.1)
+        >>> F.sum(layer(np.ones((1, 1)))).backward()
+        >>> before = layer.bias.item()
+        >>> optimizer.update()
+        >>> round(before - layer.bias.item(), 4)
+        0.1
 
     Source: Kingma and Ba, Adam: A Method for Stochastic Optimization, 2015, algorithm 1.
 

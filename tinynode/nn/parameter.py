@@ -27,6 +27,10 @@ from tinynode.errors import DeviceMixError, OperandError, SizeError, describe, s
 class Parameter(Variable):
     """A leaf Variable, trained by an optimizer.
 
+        >>> p = nn.Parameter(np.array([1.0, 2.0]), name="scale")
+        >>> p.requires_grad, p.name
+        (True, 'scale')
+
     Args:
         array: the first value: an array of a floating dtype.
         name: shown in pictures of the graph and in messages.

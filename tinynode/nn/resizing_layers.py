@@ -67,7 +67,11 @@ class MaxPool1d(Pooling):
 
 
 class MaxPool2d(Pooling):
-    """y = max_pool2d(x, kernel_size, stride, padding): see ``tinynode.functions.max_pool2d``."""
+    """y = max_pool2d(x, kernel_size, stride, padding): see ``tinynode.functions.max_pool2d``.
+
+    >>> nn.MaxPool2d(2)(np.ones((1, 3, 8, 8))).shape
+    (1, 3, 4, 4)
+    """
 
     axes = 2
     function = staticmethod(functions.max_pool2d)
@@ -226,7 +230,11 @@ class Upsample(Module):
 
 
 class Flatten(Module):
-    """y = x with all axes but the first joined: (n, ...) -> (n, product of the others)."""
+    """y = x with all axes but the first joined: (n, ...) -> (n, product of the others).
+
+    >>> nn.Flatten()(np.ones((5, 2, 3))).shape
+    (5, 6)
+    """
 
     def forward(self, x: Any) -> Variable:
         """x as (n, size)."""

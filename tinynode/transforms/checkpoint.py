@@ -190,6 +190,12 @@ def checkpoint(func: Callable[..., R], *xs: Any) -> R:
     gradient keeps the graph of ``func``. Such a backward borrows the Variables of the closure for
     a moment. Other threads must not use these Variables then.
 
+        >>> x = tn.asarray([3.0])
+        >>> y = tn.checkpoint(lambda x: x * x, x)
+        >>> y.backward()
+        >>> x.grad.tolist()
+        [6.0]
+
     Args:
         func: takes Variables, and returns a Variable or a tuple of Variables. Both calls must do
             the same. ``config.recompute_phase`` is ``"first"`` in the first call, ``"again"`` in

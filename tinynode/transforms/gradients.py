@@ -53,6 +53,10 @@ def value_and_grad(
 
     f: ..., x: (s), ... -> y: a single number.   The result: ... -> y, dy/dx: (s)
 
+        >>> value, gx = tn.value_and_grad(lambda x: F.sum(x**2))(tn.asarray([1.0, 2.0]))
+        >>> value.item(), gx.tolist()
+        (5.0, [2.0, 4.0])
+
     Args:
         f: takes Variables or arrays, also in tuples, lists and dicts, gives a Variable of size 1.
         argnums: the positions of the arguments to differentiate with respect to. With a tuple, the
@@ -92,10 +96,15 @@ def gradient(
 
     f: ..., x: (s), ... -> y: a single number.   The result: ... -> dy/dx: (s)
 
+        >>> f = lambda x: F.sum(x**2)
+        >>> tn.gradient(f)(tn.asarray([1.0, 2.0])).tolist()
+        [2.0, 4.0]
+
     Args:
         f: as for ``value_and_grad``.
-        argnums: likewise.
-        enable_double_backprop: likewise.
+        argnums: the positions of the arguments to differentiate with respect to. With a tuple, the
+            result is a tuple too.
+        enable_double_backprop: record a graph of the gradient, as for ``value_and_grad``.
 
     Raises:
         ValueError: when called: f's value has more than one element, or an argument is missing.

@@ -51,6 +51,9 @@ def jacobian(
 
     Runs a backward pass for each element of y: cheap for few results. ``jacrev`` is another name.
 
+        >>> tn.jacobian(lambda x: x * x)(tn.asarray([1.0, 2.0])).tolist()
+        [[2.0, 0.0], [0.0, 4.0]]
+
     Args:
         f: takes Variables or arrays, gives Variables; both also in tuples, lists and dicts.
         argnums: as for ``value_and_grad``; with a tuple, the result is a tuple too.
@@ -94,8 +97,8 @@ def jacfwd(
 
     Args:
         f: as for ``jacobian``.
-        argnums: likewise.
-        enable_double_backprop: likewise.
+        argnums: as for ``value_and_grad``; with a tuple, the result is a tuple too.
+        enable_double_backprop: as for ``jacobian``.
 
     Returns:
         A function with f's arguments, and results as from ``jacobian``.
@@ -116,6 +119,9 @@ def hessian(
 
     f: ..., x: (s), ... -> y: a single number.
     The result: ... -> H: (s + s), H[i, j] = d^2 y / (dx[i] dx[j])
+
+        >>> tn.hessian(lambda x: F.sum(x**3))(tn.asarray([1.0, 2.0])).tolist()
+        [[6.0, 0.0], [0.0, 12.0]]
 
     Args:
         f: takes Variables or arrays, also in tuples, lists and dicts, gives a Variable of size 1.

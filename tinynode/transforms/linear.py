@@ -46,6 +46,11 @@ def vjp(
     f: xs: (s), ... -> y: (t).   pullback: u: (t) -> (u J: (s), ...), (u J)[j] = sum_i u[i]
     dy[i]/dx[j]
 
+        >>> y, pullback = tn.vjp(lambda x: x * x, tn.asarray([1.0, 2.0]))
+        >>> (gx,) = pullback(tn.asarray([1.0, 1.0]))
+        >>> gx.tolist()
+        [2.0, 4.0]
+
     Args:
         f: takes Variables or arrays, also in tuples, lists and dicts; gives Variables, also
             nested.
@@ -132,6 +137,11 @@ def jvp(
     f: xs: (s), ... -> y: (t).   vs: (s), ... -> J v: (t), (J v)[i] = sum_j dy[i]/dx[j] v[j]
 
     The double-vjp trick: two backward passes, for any size of x and y.
+
+        >>> x, v = tn.asarray([1.0, 2.0]), tn.asarray([1.0, 0.0])
+        >>> y, slope = tn.jvp(lambda x: x * x, (x,), (v,))
+        >>> y.tolist(), slope.tolist()
+        ([1.0, 4.0], [2.0, 0.0])
 
     Args:
         f: as for ``vjp``.

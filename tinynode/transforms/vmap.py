@@ -53,14 +53,18 @@ def vmap(f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, 
     Python's ``if`` and ``float()`` need one value, so both are errors on a value that differs
     between examples. Per-example gradients are ``vmap(gradient(loss), in_axes=(None, 0, 0))``.
 
+        >>> rows = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
+        >>> tn.vmap(lambda row: F.sum(row * row))(rows).tolist()
+        [5.0, 25.0]
+
     Args:
         f: takes and gives Variables, also in tuples, lists and dicts.
         in_axes: the axis of the examples in each argument. None shares the argument with all
             examples. An integer or None for all arguments; or a tuple with an entry for each.
-            The entry of a nested argument may be nested likewise. Arguments by keyword have the
-            axis 0. Numbers and other objects are shared.
-        out_axes: the axis of the examples in each result, likewise. None wants a result without
-            difference between the examples.
+            The entry of a nested argument may be nested as the argument is. Arguments by keyword
+            have the axis 0. Numbers and other objects are shared.
+        out_axes: the axis of the examples in each result, in the same form. None wants a result
+            without difference between the examples.
 
     Raises:
         TypeError: f is no function; when called: a result is no Variable.

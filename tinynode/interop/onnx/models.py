@@ -29,7 +29,7 @@ from tinynode.safe_files import checked_path
 OPSET = 18
 """The version of ONNX's operators. onnxruntime has them since 1.14, of 2023."""
 FORMAT = 8
-"""The version of the file format, likewise."""
+"""The version of the file format."""
 
 
 class Written(NamedTuple):

@@ -267,7 +267,7 @@ def _keyboard() -> Iterator[Iterator[str]]:
     try:
         # here, since some systems do not have these modules
         import termios
-        import tty  # likewise
+        import tty  # as termios
     except ImportError:
         yield _prompted()
         return

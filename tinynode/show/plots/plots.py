@@ -467,7 +467,7 @@ def matrix(
     Args:
         values: real numbers, of shape (n, m).
         rows: n names; by default 0, 1, 2, ...
-        columns: m names; likewise.
+        columns: m names; by default 0, 1, 2, ...
         title: above the plot.
         x_label: the common name of the columns.
         y_label: the common name of the rows.
