@@ -101,6 +101,8 @@ class Configuration(threading.local):
     compiler: str = "auto"
     """The C compiler for nets on ``fast``: "auto" finds one, "none" uses none, else a path. The
     setting comes from code or from ``TINYNODE_COMPILER``, and from no file."""
+    full_tracebacks: bool = False
+    """True to show tinynode's frames in the traceback of an error in a compiled function."""
     recompute_phase: str | None = None
     """The run of ``checkpoint``'s function: ``"first"`` in forward, ``"again"`` in backward, None
     outside of both."""

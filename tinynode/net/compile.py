@@ -44,6 +44,7 @@ from tinynode.net.recorder import GradientWrite, Write
 from tinynode.net.structure import ByIdentity, Slot, flatten, leaves, unflatten
 from tinynode.net.surroundings import OutsideValue, places_around
 from tinynode.net.trace import Trace, trace_flat
+from tinynode.net.tracebacks import hide_own_frames
 from tinynode.nn.module import Wrapper
 from tinynode.random import get_generator
 
@@ -101,23 +102,27 @@ class CompiledFunction(Wrapper, Generic[P, R]):
         Raises:
             TraceError: a net cannot record an action of the function.
         """
-        if (thread_state.hooks or config.debug) and self._runs_eagerly():
-            return self.function(*args, **keywords)
         result: R
-        recent = self._recent
-        if recent is not None and not keywords and _signature(args) == recent[0]:
-            recording = recent[1]
-            if recording.is_pure:
-                result = recording.outputs(args)[0]
-                return result
-            if recording.fits(args):
-                result = recording.run(args)
-                return result
-        if hidden_axes.stack:  # a vmapped function: a net would mix the devices of the Variables
-            return self.function(*args, **keywords)
-        recording, variables = self._recording(args, keywords)
-        result = recording.run(variables)
-        return result
+        try:
+            if (thread_state.hooks or config.debug) and self._runs_eagerly():
+                return self.function(*args, **keywords)
+            recent = self._recent
+            if recent is not None and not keywords and _signature(args) == recent[0]:
+                recording = recent[1]
+                if recording.is_pure:
+                    result = recording.outputs(args)[0]
+                    return result
+                if recording.fits(args):
+                    result = recording.run(args)
+                    return result
+            if hidden_axes.stack:  # a vmapped function: a net would mix the Variables' devices
+                return self.function(*args, **keywords)
+            recording, variables = self._recording(args, keywords)
+            result = recording.run(variables)
+            return result
+        except Exception as error:
+            hide_own_frames(error)
+            raise
 
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> Self: ...
