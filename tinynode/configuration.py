@@ -368,11 +368,13 @@ class backprop_mode(Block, ContextDecorator):  # noqa: N801 - used as a function
 def no_backprop_mode() -> backprop_mode:
     """``with no_backprop_mode():`` functions in the block record no graph.
 
-    >>> x = tn.asarray([1.0])
-    >>> with tn.no_backprop_mode():
-    ...     y = x * x
-    >>> y.creator is None
-    True
+    A result of the block has no creator, and requires no gradient.
+
+        >>> x = tn.asarray([1.0])
+        >>> with tn.no_backprop_mode():
+        ...     y = x * x
+        >>> y.creator is None
+        True
     """
     return backprop_mode(False)
 

@@ -63,6 +63,8 @@ def test_the_most_used_functions_have_an_example(path: str) -> None:
 @pytest.mark.parametrize(("name", "docstring"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
 def test_an_example_prints_its_output(name: str, docstring: str) -> None:
     names = {"tn": tn, "F": functions, "nn": nn, "np": np}
+    first = next(line for line in docstring.splitlines() if ">>> " in line)
+    assert first.startswith("    "), "indented, so that the pages of the reference show code"
     test = doctest.DocTestParser().get_doctest(docstring, names, name, None, None)
     failures: list[str] = []
     doctest.DocTestRunner().run(test, out=failures.append)

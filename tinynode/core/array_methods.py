@@ -128,8 +128,10 @@ class ArrayMethods(Operators):
     def item(self) -> Any:
         """The Python number in a size-one variable.
 
-        >>> tn.asarray([2.0, 3.0]).sum().item()
-        5.0
+        x: one element, of any shape -> a number.
+
+            >>> tn.asarray([2.0, 3.0]).sum().item()
+            5.0
         """
         tell_value_read("x.item(), or bool(x), int(x) or float(x),")
         if self.size != 1:
@@ -142,8 +144,10 @@ class ArrayMethods(Operators):
     def tolist(self) -> Any:
         """The elements as Python numbers, in nested lists; a number for shape ().
 
-        >>> (tn.asarray([1, 2]) + 1).tolist()
-        [2, 3]
+        x: (n, m) -> n lists of m numbers.
+
+            >>> (tn.asarray([1, 2]) + 1).tolist()
+            [2, 3]
         """
         tell_value_read("x.tolist()")
         return to_host(self.filled_array()).tolist()
@@ -337,8 +341,10 @@ class ArrayMethods(Operators):
     def reshape(self, *shape: Any) -> tinynode.Variable:
         """The same elements in another shape: ``x.reshape(2, 3)`` or ``x.reshape((2, 3))``.
 
-        >>> tn.asarray([1.0, 2.0, 3.0, 4.0]).reshape(2, 2).tolist()
-        [[1.0, 2.0], [3.0, 4.0]]
+        x: (s) -> y: (shape), with the elements in the same order.
+
+            >>> tn.asarray([1.0, 2.0, 3.0, 4.0]).reshape(2, 2).tolist()
+            [[1.0, 2.0], [3.0, 4.0]]
         """
         return tinynode.functions.reshape(self, _one_tuple(shape))
 
@@ -351,8 +357,10 @@ class ArrayMethods(Operators):
     def sum(self, axis: Any = None, keepdims: bool = False, **unknown: Never) -> tinynode.Variable:
         """The sum over ``axis``, or over all elements.
 
-        >>> tn.asarray([[1.0, 2.0], [3.0, 4.0]]).sum(axis=0).tolist()
-        [4.0, 6.0]
+        x: (s) -> y: (s without the axes).
+
+            >>> tn.asarray([[1.0, 2.0], [3.0, 4.0]]).sum(axis=0).tolist()
+            [4.0, 6.0]
         """
         return tinynode.functions.sum(self, axis=axis, keepdims=keepdims, **unknown)
 
@@ -361,8 +369,10 @@ class ArrayMethods(Operators):
     ) -> tinynode.Variable:
         """The mean over ``axis``, or over all elements; ``weights`` broadcast to the shape.
 
-        >>> tn.asarray([[1.0, 2.0], [3.0, 5.0]]).mean(axis=1).tolist()
-        [1.5, 4.0]
+        x: (s) -> y: (s without the axes).
+
+            >>> tn.asarray([[1.0, 2.0], [3.0, 5.0]]).mean(axis=1).tolist()
+            [1.5, 4.0]
         """
         return tinynode.functions.mean(
             self, axis=axis, weights=weights, keepdims=keepdims, **unknown

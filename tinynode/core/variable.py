@@ -218,12 +218,14 @@ class Variable(ArrayMethods):
     def unchain(self) -> None:
         """Forget the creator: backward stops at this variable.
 
-        >>> x = tn.asarray([2.0])
-        >>> h = x * x
-        >>> h.unchain()
-        >>> (h * h).backward()
-        >>> x.grad is None
-        True
+        The variable becomes a leaf: a backward pass ends here.
+
+            >>> x = tn.asarray([2.0])
+            >>> h = x * x
+            >>> h.unchain()
+            >>> (h * h).backward()
+            >>> x.grad is None
+            True
         """
         if self._node is not None:
             self._node.unchain()
@@ -235,10 +237,12 @@ class Variable(ArrayMethods):
     def detach(self) -> Variable:
         """A Variable on the same array, outside the graph, that requires no gradient.
 
-        >>> x = tn.asarray([2.0])
-        >>> (x * x.detach()).backward()
-        >>> x.grad.tolist()
-        [2.0]
+        x: (s) -> y: (s). A gradient of y does not reach x.
+
+            >>> x = tn.asarray([2.0])
+            >>> (x * x.detach()).backward()
+            >>> x.grad.tolist()
+            [2.0]
         """
         detached = wrap_array(self.raw, self._device, False)
         detached._name = self._name
@@ -310,11 +314,13 @@ class Variable(ArrayMethods):
     def cleargrad(self) -> None:
         """Set the gradient to None. Call it before each backward, or gradients add up.
 
-        >>> x = tn.asarray([2.0])
-        >>> (x * x).backward()
-        >>> x.cleargrad()
-        >>> x.grad is None
-        True
+        The next backward pass then starts from no gradient.
+
+            >>> x = tn.asarray([2.0])
+            >>> (x * x).backward()
+            >>> x.cleargrad()
+            >>> x.grad is None
+            True
         """
         for hook in thread_hooks():
             hook.gradient_cleared(self)

@@ -146,8 +146,10 @@ def without_hidden_axes(array: Array) -> Array:
 def namespace_of(array: Array) -> Any:
     """The Array API namespace of an array, found by its type.
 
-    >>> tn.namespace_of(np.ones(2)).__name__
-    'numpy'
+    The namespace has the functions of the Array API standard, such as ``xp.exp``.
+
+        >>> tn.namespace_of(np.ones(2)).__name__
+        'numpy'
     """
     try:
         return namespace_of_type[type(array)]

@@ -243,10 +243,12 @@ value_checks["device"] = _check_device
 def using_device(spec: str | Device) -> AbstractContextManager[None]:
     """``with using_device("numpy"):`` new Variables of this thread stand on the device.
 
-    >>> with tn.using_device("fast"):
-    ...     x = tn.asarray([1.0])
-    >>> str(x.device)
-    'fast'
+    After the block, the device is the one from before.
+
+        >>> with tn.using_device("fast"):
+        ...     x = tn.asarray([1.0])
+        >>> str(x.device)
+        'fast'
     """
     return _on_device(get_device(spec))
 

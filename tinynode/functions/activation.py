@@ -111,6 +111,8 @@ class ReLUGrad(FunctionNode):
 def relu(x: Any) -> Variable:
     """max(x, 0), elementwise; the gradient at 0 is 0.
 
+    x: (s) -> y: (s).   dL/dx = dL/dy where x > 0, else 0
+
         >>> F.relu(tn.asarray([-1.0, 2.0])).tolist()
         [0.0, 2.0]
 
@@ -202,6 +204,8 @@ def softmax(x: Any, axis: int = -1, **unknown: Never) -> Variable:
 
     A single +inf gives the limit: 1 there, 0 elsewhere. Several +inf give NaN. Where every x is
     -inf, as under a mask, all probabilities are 0.
+
+    x: (s) -> y: (s).   dL/dx = y * (g - the sum of g * y over axis), g = dL/dy
 
         >>> F.softmax(tn.asarray([[1.0, 1.0], [0.0, 1000.0]])).tolist()
         [[0.5, 0.5], [0.0, 1.0]]

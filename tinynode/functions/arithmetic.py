@@ -495,8 +495,10 @@ class Abs(FunctionNode):
 def abs(x: Any) -> Variable:
     """|x|, elementwise.
 
-    >>> F.abs(tn.asarray([-1.0, 2.0])).tolist()
-    [1.0, 2.0]
+    y = |x|.   x: (s) -> y: (s).   dL/dx = dL/dy * sign(x)
+
+        >>> F.abs(tn.asarray([-1.0, 2.0])).tolist()
+        [1.0, 2.0]
     """
     return Abs().apply((as_operand("abs", "x", x),))[0]
 

@@ -341,6 +341,8 @@ def conv2d(
 
     With stride s, padding p, dilation d:   r' = r s + i d - p   q' = q s + j d - p
 
+    x: (n, c, h, w), w: (out, c / groups, kh, kw) -> y: (n, out, oh, ow).
+
         >>> x, w = tn.asarray(np.ones((1, 1, 4, 4))), tn.asarray(np.ones((1, 1, 3, 3)))
         >>> F.conv2d(x, w).tolist()
         [[[[9.0, 9.0], [9.0, 9.0]]]]

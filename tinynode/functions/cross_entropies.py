@@ -299,10 +299,12 @@ def softmax_cross_entropy(
 ) -> Variable:
     """The cross entropy of softmax(x) against integer labels, or against probabilities.
 
-        >>> scores = tn.asarray([[0.0, 0.0], [0.0, 1000.0]])
+    loss[i] = -log(softmax(x[i])[labels[i]]).   x: (n, classes) -> loss: (), or (n) for "none".
+
+        >>> scores = tn.asarray([[0.0, 0.0], [0.0, np.log(3.0)]])
         >>> losses = F.softmax_cross_entropy(scores, np.array([0, 1]), reduction="none")
         >>> [round(loss, 4) for loss in losses.tolist()]
-        [0.6931, -0.0]
+        [0.6931, 0.2877]
 
     Args:
         x: scores before softmax, (n, classes).

@@ -201,6 +201,8 @@ def dropout(
 
     Outside training (``config.train`` False) the result is x.
 
+    x: (s) -> y: (s).
+
         >>> F.dropout(tn.asarray([1.0, 2.0]), 0.0).tolist()
         [1.0, 2.0]
 

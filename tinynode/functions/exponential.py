@@ -87,8 +87,10 @@ class Exp(FunctionNode):
 def exp(x: Any) -> Variable:
     """e^x, elementwise.
 
-    >>> [round(y, 4) for y in F.exp(tn.asarray([0.0, 1.0])).tolist()]
-    [1.0, 2.7183]
+    y = e^x.   x: (s) -> y: (s).   dL/dx = dL/dy * y
+
+        >>> [round(y, 4) for y in F.exp(tn.asarray([0.0, 1.0])).tolist()]
+        [1.0, 2.7183]
     """
     return Exp().apply((as_operand("exp", "x", x),))[0]
 
@@ -139,8 +141,10 @@ class Log(FunctionNode):
 def log(x: Any) -> Variable:
     """The natural logarithm, elementwise; -inf at 0, NaN below.
 
-    >>> [round(y, 4) for y in F.log(tn.asarray([1.0, 2.0])).tolist()]
-    [0.0, 0.6931]
+    y = log(x).   x: (s) -> y: (s).   dL/dx = dL/dy / x
+
+        >>> [round(y, 4) for y in F.log(tn.asarray([1.0, 2.0])).tolist()]
+        [0.0, 0.6931]
     """
     return Log().apply((as_operand("log", "x", x),))[0]
 
@@ -235,8 +239,10 @@ class Sqrt(FunctionNode):
 def sqrt(x: Any) -> Variable:
     """The square root, elementwise; NaN below 0, infinite gradient at 0.
 
-    >>> F.sqrt(tn.asarray([4.0, 9.0])).tolist()
-    [2.0, 3.0]
+    y = x^(1/2).   x: (s) -> y: (s).   dL/dx = dL/dy / (2 y)
+
+        >>> F.sqrt(tn.asarray([4.0, 9.0])).tolist()
+        [2.0, 3.0]
     """
     return Sqrt().apply((as_operand("sqrt", "x", x),))[0]
 

@@ -97,8 +97,10 @@ def sigmoid_of(xp: Any, x: Array) -> Array:
 def sigmoid(x: Any) -> Variable:
     """1 / (1 + e^-x), elementwise.
 
-    >>> F.sigmoid(tn.asarray([0.0, 100.0])).tolist()
-    [0.5, 1.0]
+    y = 1 / (1 + e^-x).   x: (s) -> y: (s).   dL/dx = dL/dy * y * (1 - y)
+
+        >>> F.sigmoid(tn.asarray([0.0, 100.0])).tolist()
+        [0.5, 1.0]
     """
     return Sigmoid().apply((as_floating("sigmoid", "x", x),))[0]
 

@@ -88,6 +88,8 @@ class Concat(AxisNode):
 def concat(xs: Iterable[Any], axis: int | None = 0, **unknown: Never) -> Variable:
     """Variables or arrays, joined along ``axis``; None flattens the inputs first.
 
+    xs: (..., n1, ...), (..., n2, ...) -> y: (..., n1 + n2, ...). The other axes are equal.
+
         >>> F.concat([tn.asarray([1.0]), tn.asarray([2.0, 3.0])]).tolist()
         [1.0, 2.0, 3.0]
 
@@ -209,6 +211,8 @@ class Stack(AxisNode):
 def stack(xs: Iterable[Any], *, axis: int = 0, **unknown: Never) -> Variable:
     """Variables or arrays of equal shapes, joined along a new axis.
 
+    xs: (s), (s), ... -> y: (s with a new axis of the number of xs).
+
         >>> F.stack([tn.asarray([1.0, 2.0]), tn.asarray([3.0, 4.0])], axis=1).tolist()
         [[1.0, 3.0], [2.0, 4.0]]
 
@@ -292,6 +296,8 @@ class Flip(FunctionNode):
 
 def flip(x: Any, *, axis: int | Sequence[int] | None = None) -> Variable:
     """x with the order of the elements reversed along an axis, several, or all.
+
+    y[i] = x[n - 1 - i] along each axis.   x: (s) -> y: (s).
 
         >>> F.flip(tn.asarray([1.0, 2.0, 3.0])).tolist()
         [3.0, 2.0, 1.0]

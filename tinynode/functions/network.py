@@ -94,6 +94,8 @@ class Linear(FunctionNode):
 def linear(x: Any, w: Any, b: Any = None) -> Variable:
     """x W^T + b.
 
+    y[..., o] = the sum over i of x[..., i] W[o, i], + b[o].   x: (..., in) -> y: (..., out).
+
         >>> x, w = tn.asarray([[1.0, 2.0]]), tn.asarray([[3.0, 4.0]])
         >>> F.linear(x, w, tn.asarray([0.5])).tolist()
         [[11.5]]

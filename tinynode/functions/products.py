@@ -176,6 +176,9 @@ def matmul_array(x: Array, y: Array) -> Array:
 def matmul(x: Any, y: Any) -> Variable:
     """The matrix product x @ y; one-dimensional operands count as a row (x) and a column (y).
 
+    z[..., i, j] = the sum over k of x[..., i, k] y[..., k, j].
+    x: (..., n, k), y: (..., k, m) -> z: (..., n, m), with broadcasting of the leading axes.
+
         >>> x = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
         >>> F.matmul(x, tn.asarray([1.0, 1.0])).tolist()
         [3.0, 7.0]

@@ -59,6 +59,8 @@ class OneHot(FunctionNode):
 def one_hot(indices: Any, classes: int, dtype: Any = None, **unknown: Never) -> Variable:
     """Vectors with 1 at the index and 0 elsewhere: (shape of indices, classes). No gradient.
 
+    y[..., j] = 1 where indices[...] = j, else 0.   indices: (s) -> y: (s, classes).
+
         >>> F.one_hot(tn.asarray([0, 2]), 3).tolist()
         [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
 

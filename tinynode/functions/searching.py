@@ -83,6 +83,8 @@ class Where(FunctionNode):
 def where(condition: Any, x: Any, y: Any) -> Variable:
     """x where ``condition`` holds, y elsewhere. The branch not taken has no effect.
 
+    condition: (c), x: (s), y: (t) -> z: (broadcast of c, s and t).
+
         >>> x = tn.asarray([-1.0, 2.0])
         >>> F.where(x > 0, x, 0.0).tolist()
         [0.0, 2.0]

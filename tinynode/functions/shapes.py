@@ -82,6 +82,8 @@ class Reshape(FunctionNode):
 def reshape(x: Any, shape: int | Sequence[int]) -> Variable:
     """x in another shape; an entry of -1 is computed.
 
+    x: (s) -> y: (shape), with the elements in the same order.   dL/dx = dL/dy in the shape of x
+
         >>> F.reshape(tn.asarray([1.0, 2.0, 3.0, 4.0]), (2, -1)).tolist()
         [[1.0, 2.0], [3.0, 4.0]]
 
@@ -140,6 +142,8 @@ class PermuteDims(FunctionNode):
 
 def permute_dims(x: Any, axes: Sequence[int]) -> Variable:
     """x with the axes in another order.
+
+    y.shape[i] = x.shape[axes[i]].   x: (s) -> y: (s in another order).
 
         >>> F.permute_dims(tn.asarray(np.ones((2, 3, 4))), (2, 0, 1)).shape
         (4, 2, 3)
@@ -268,6 +272,8 @@ def broadcasts_to(shape: Shape, wanted: Shape) -> bool:
 
 def broadcast_arrays(*xs: Any) -> tuple[Variable, ...]:
     """The arguments, each repeated to the common shape.
+
+    xs: (s), (t), ... -> ys: (broadcast of s, t, ...) each.
 
         >>> x, y = F.broadcast_arrays(tn.asarray([[1.0], [2.0]]), tn.asarray([3.0, 4.0]))
         >>> x.tolist(), y.tolist()

@@ -133,6 +133,8 @@ class Sum(ReducingNode):
 def sum(x: Any, axis: Axis = None, keepdims: bool = False, **unknown: Never) -> Variable:
     """The sum over an axis, several, or all.
 
+    y = the sum of x over the axes.   x: (s) -> y: (s without the axes).   dL/dx = dL/dy, repeated
+
         >>> x = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
         >>> F.sum(x).item(), F.sum(x, axis=1).tolist()
         (10.0, [3.0, 7.0])
@@ -176,6 +178,8 @@ def mean(
     x: Any, axis: Axis = None, *, weights: Any = None, keepdims: bool = False, **unknown: Never
 ) -> Variable:
     """The mean over an axis, several, or all; with weights, sum(w * x) / sum(w).
+
+    y = (the sum of x over the axes) / n.   x: (s) -> y: (s without the axes).
 
         >>> x = tn.asarray([[1.0, 2.0], [3.0, 5.0]])
         >>> F.mean(x).item(), F.mean(x, axis=0).tolist()
@@ -253,6 +257,8 @@ class Max(_Extremum):
 
 def max(x: Any, axis: Axis = None, keepdims: bool = False, **unknown: Never) -> Variable:
     """The largest element over an axis, several, or all; ties share the gradient evenly.
+
+    y = max of x over the axes.   x: (s) -> y: (s without the axes).
 
         >>> x = tn.asarray([[1.0, 2.0], [4.0, 3.0]])
         >>> F.max(x).item(), F.max(x, axis=1).tolist()
@@ -668,6 +674,8 @@ def cumulative_sum(
     x: Any, *, axis: int | None = None, include_initial: bool = False, **unknown: Never
 ) -> Variable:
     """The running sum along an axis; optional for a one-dimensional x.
+
+    y[i] = x[0] + ... + x[i].   x: (..., n, ...) -> y: (..., n, ...).
 
         >>> F.cumulative_sum(tn.asarray([1.0, 2.0, 3.0])).tolist()
         [1.0, 3.0, 6.0]

@@ -67,8 +67,10 @@ class Sin(FunctionNode):
 def sin(x: Any) -> Variable:
     """The sine of x in radians, elementwise.
 
-    >>> [round(y, 4) for y in F.sin(tn.asarray([0.0, 1.0])).tolist()]
-    [0.0, 0.8415]
+    y = sin(x).   x: (s) -> y: (s).   dL/dx = dL/dy * cos(x)
+
+        >>> [round(y, 4) for y in F.sin(tn.asarray([0.0, 1.0])).tolist()]
+        [0.0, 0.8415]
     """
     return Sin().apply((as_operand("sin", "x", x),))[0]
 
@@ -94,8 +96,10 @@ class Cos(FunctionNode):
 def cos(x: Any) -> Variable:
     """The cosine of x in radians, elementwise.
 
-    >>> [round(y, 4) for y in F.cos(tn.asarray([0.0, 1.0])).tolist()]
-    [1.0, 0.5403]
+    y = cos(x).   x: (s) -> y: (s).   dL/dx = -dL/dy * sin(x)
+
+        >>> [round(y, 4) for y in F.cos(tn.asarray([0.0, 1.0])).tolist()]
+        [1.0, 0.5403]
     """
     return Cos().apply((as_operand("cos", "x", x),))[0]
 
@@ -155,8 +159,10 @@ def _tanh_gradient(x: Array, gy: Array) -> Array:
 def tanh(x: Any) -> Variable:
     """The hyperbolic tangent, elementwise.
 
-    >>> F.tanh(tn.asarray([0.0, 100.0])).tolist()
-    [0.0, 1.0]
+    y = tanh(x).   x: (s) -> y: (s).   dL/dx = dL/dy * (1 - y^2)
+
+        >>> F.tanh(tn.asarray([0.0, 100.0])).tolist()
+        [0.0, 1.0]
     """
     return Tanh().apply((as_operand("tanh", "x", x),))[0]
 

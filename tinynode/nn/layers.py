@@ -230,6 +230,8 @@ class Dropout(Module):
 
     An element of the mask is 0 with probability ``ratio``, else 1.
 
+    x: (s) -> y: (s).
+
         >>> nn.Dropout(0.5).eval()(np.array([1.0, 2.0])).tolist()
         [1.0, 2.0]
 

@@ -69,8 +69,10 @@ class MaxPool1d(Pooling):
 class MaxPool2d(Pooling):
     """y = max_pool2d(x, kernel_size, stride, padding): see ``tinynode.functions.max_pool2d``.
 
-    >>> nn.MaxPool2d(2)(np.ones((1, 3, 8, 8))).shape
-    (1, 3, 4, 4)
+    x: (n, channels, height, width) -> y: (n, channels, oh, ow).
+
+        >>> nn.MaxPool2d(2)(np.ones((1, 3, 8, 8))).shape
+        (1, 3, 4, 4)
     """
 
     axes = 2
@@ -232,8 +234,10 @@ class Upsample(Module):
 class Flatten(Module):
     """y = x with all axes but the first joined: (n, ...) -> (n, product of the others).
 
-    >>> nn.Flatten()(np.ones((5, 2, 3))).shape
-    (5, 6)
+    Images (n, channels, height, width) give (n, channels * height * width).
+
+        >>> nn.Flatten()(np.ones((5, 2, 3))).shape
+        (5, 6)
     """
 
     def forward(self, x: Any) -> Variable:
