@@ -18,11 +18,10 @@ class LayerNote(str):
     """The text of a note.
 
     Attributes:
-        layer: the innermost layer.
+        layer: the innermost layer; None for a note that is complete.
     """
 
-    __slots__ = ("layer",)
-    layer: Any
+    layer: Any = None
 
     def __reduce__(self) -> Any:
         """Pickled as a text alone: an error may go to another process."""

@@ -29,6 +29,7 @@ from tinynode.errors import NoValuesError, dtype_name
 from tinynode.functions.draws import restored_generators
 from tinynode.hooks.memory import number_of_bytes
 from tinynode.net.recorder import without_hooks
+from tinynode.nn.layer_notes import LayerNote
 from tinynode.nn.module import Module, Wrapper
 from tinynode.nn.multiply_adds import multiply_adds
 from tinynode.nn.parameter import Parameter
@@ -135,7 +136,7 @@ class _Watch(FunctionHook):
         where = f"summary: in the layer {row.title} ({row.kind})"
         if isinstance(error, NoValuesError):
             raise NoValuesError(f"{where}: {error} Or summarise the parts around it.") from error
-        error.add_note(f"{where}, on arrays without data")
+        error.add_note(LayerNote(f"{where}, on arrays without data"))
 
     def applied(
         self, function: FunctionNode, inputs: tuple[Variable, ...], outputs: tuple[Variable, ...]
