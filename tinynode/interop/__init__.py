@@ -23,8 +23,7 @@ def torch_function(f: Callable[..., Any], **constants: Any) -> Callable[..., Any
     PyTorch records the call as one node. The node's backward is tinynode's, on the recorded graph.
 
     Args:
-        f: a FunctionNode class; or a function that takes Variables, and returns a Variable or a
-            tuple of Variables.
+        f: a FunctionNode class; or a function of Variables that returns one, or a tuple of them.
         constants: keyword arguments for the constructor of the class, or for the function.
 
     Returns:

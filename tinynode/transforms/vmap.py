@@ -83,8 +83,10 @@ def vmap(f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, 
         mapped = [x for x in _leaves(args, kwargs, in_axes) if x[2] is not None]
         axis = _new_hidden_axis(mapped)
         with _entered(axis):
-            result = _called(f, args, kwargs, in_axes, axis)
-            outputs: R = _out_of(result, out_axes, axis, "the result")
+            # a name for the result would keep its Variables alive until the end of the block
+            outputs: R = _out_of(
+                _called(f, args, kwargs, in_axes, axis), out_axes, axis, "the result"
+            )
             return outputs
 
     return vmapped
