@@ -95,9 +95,32 @@ def test_other_dtypes_require_none_and_asking_is_a_type_error(dtype):
     assert isinstance(caught.value, RequiresGradError)
 
 
-def test_requires_grad_is_read_only():
-    with pytest.raises(AttributeError):
-        variable([1.0]).requires_grad = False
+def test_requires_grad_of_a_leaf_holds_from_now_on():
+    x, y = variable([1.0]), variable([2.0])
+    before = x * y
+    x.grad = np.ones(1)
+    x.requires_grad = False
+    after = x * y
+    assert not x.requires_grad and not x.is_leaf and x.grad is None
+    (before + after).backward()
+    assert x.grad is None  # the recorded function has the old node
+    np.testing.assert_array_equal(y.grad, [2.0])
+    assert not (x * x).requires_grad
+    x.requires_grad = True
+    x.requires_grad = True
+    (x * y).backward()
+    np.testing.assert_array_equal(x.grad, [2.0])
+
+
+def test_requires_grad_is_refused_for_results_integers_and_other_values():
+    x = variable([1.0])
+    with pytest.raises(GraphError, match=r"x.requires_grad: expected a leaf, .* Multiply"):
+        (x * x).requires_grad = False
+    with pytest.raises(RequiresGradError, match="only floating dtypes"):
+        tn.Variable(np.array([1])).requires_grad = True
+    with pytest.raises(TypeError, match="requires_grad must be True or False, got str 'no'"):
+        x.requires_grad = "no"
+    assert x.requires_grad
 
 
 def test_a_variable_has_slots_and_weak_references():

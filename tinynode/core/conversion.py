@@ -92,6 +92,26 @@ def decide_requires_grad(array: Array, requires_grad: bool | None) -> bool:
     return requires_grad
 
 
+def set_requires_grad(x: Variable, requires_grad: bool) -> None:
+    """Let a leaf require a gradient from now on, or no gradient; its gradient is dropped.
+
+    Recorded functions keep the old node: their backward gives x no gradient any more.
+
+    Raises:
+        GraphError: x was computed by a recorded function.
+        RequiresGradError: True was asked of a dtype that is not floating.
+    """
+    requires_grad = decide_requires_grad(x.raw, requires_grad)
+    if requires_grad is x.requires_grad:
+        return
+    if x.creator_node is not None:
+        raise messages.requires_grad_of_result(x)
+    for hook in thread_hooks():
+        hook.setting_assigned("x.requires_grad")
+    x.leave_node()
+    x._requires_grad, x.grad_var = requires_grad, None
+
+
 def as_flag(function: str, argument: str, value: Any) -> bool:
     """An option that is True or False; 1 and 0 stand for these, other values are refused.
 

@@ -68,11 +68,11 @@ def cannot_assign(array: Array) -> RequiresGradError:
     )
 
 
-def requires_grad_is_fixed(requires_grad: Any) -> AttributeError:
-    """The error for an assignment to ``x.requires_grad``."""
-    return AttributeError(
-        "requires_grad is decided when a Variable is made: use Variable(x.array, "
-        f"requires_grad={requires_grad}), or x.detach() for one without a gradient."
+def requires_grad_of_result(x: Any) -> GraphError:
+    """The error for ``x.requires_grad = False`` on the result of a function."""
+    return GraphError(
+        f"x.requires_grad: expected a leaf, got a result of {x.creator_node.label}, whose inputs "
+        "decide. Take y = x.detach() for a Variable without a gradient."
     )
 
 

@@ -154,12 +154,15 @@ class Variable(ArrayMethods):
 
     @property
     def requires_grad(self) -> bool:
-        """True if backward computes a gradient for the Variable; fixed in the constructor."""
+        """True if backward computes a gradient for the Variable.
+
+        An assignment to a leaf holds for the functions called from now on, and drops the gradient.
+        """
         return self._requires_grad
 
     @requires_grad.setter
     def requires_grad(self, requires_grad: bool) -> None:
-        raise messages.requires_grad_is_fixed(requires_grad)
+        tinynode.core.conversion.set_requires_grad(self, requires_grad)
 
     @property
     def is_leaf(self) -> bool:

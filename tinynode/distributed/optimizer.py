@@ -133,7 +133,8 @@ class DistributedOptimizer:
 
     @property
     def _parameters(self) -> list[Variable]:
-        return [slot.parameter for slot in self.optimizer.slots]
+        """The parameters that are not frozen."""
+        return [slot.parameter for slot in self.optimizer.trained_slots]
 
     def backward(self, loss: Variable, weight: float = 1.0) -> None:
         """``loss.backward()``, and the gradients leave while the pass runs.
@@ -247,8 +248,11 @@ class DistributedOptimizer:
         if not self._buckets:  # once, on every rank
             named = [(slot.name, slot.parameter) for slot in self.optimizer.slots]
             check_same_parameters("DistributedOptimizer", communicator, named)
-        if not self._buckets or any(not bucket.fits() for bucket in self._buckets):
-            self._buckets = buckets_of(self._parameters, self.bucket_bytes)
+        trained = self._parameters
+        known = [id(p) for bucket in self._buckets for p in bucket.parameters]
+        has_others = known[::-1] != [id(p) for p in trained]  # the last parameters come first
+        if has_others or any(not bucket.fits() for bucket in self._buckets):
+            self._buckets = buckets_of(trained, self.bucket_bytes)
         is_mean = self.operation == "mean"
         return Exchange(communicator, self._buckets, weight, is_mean)
 
@@ -335,7 +339,7 @@ class AverageGradients(FunctionNode):
         if is_making_net():  # a recording is no run, and the other ranks may not record now
             return tuple([namespace_of(g).asarray(g, copy=True) for g in inputs])
         exchange = self.optimizer.new_exchange(self.weight)
-        parameters = [slot.parameter for slot in self.optimizer.optimizer.slots]
+        parameters = [slot.parameter for slot in self.optimizer.optimizer.trained_slots]
         given = {id(p): g for p, g in zip(parameters, inputs, strict=True)}
         for bucket in exchange.buckets:
             exchange.start_next([given[id(p)] for p in bucket.parameters])

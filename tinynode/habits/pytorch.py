@@ -106,8 +106,8 @@ ATTRIBUTES = (
     Habit(
         "x",
         "requires_grad_",
-        "tn.Variable(x.array, requires_grad=True)",
-        "requires_grad is fixed in the constructor; floats require a gradient by default.",
+        "x.requires_grad = True",
+        "Floats require a gradient by default; x.requires_grad = False ends that.",
     ),
     Habit("x", "detach_", "x.detach()", "The result is a new Variable; x.unchain() changes x."),
     Habit("x", "clone", "F.copy(x)"),
@@ -371,8 +371,8 @@ MODULES = (
     Habit(
         "model",
         "requires_grad_",
-        "nn.Adam(model.layers[0])",
-        "To freeze a layer, give the optimizer the other layers.",
+        "model.freeze()",
+        "model.unfreeze() is requires_grad_(True); a layer has both methods.",
     ),
     Habit("model", "apply", "model.modules()", "for layer in model.modules(): f(layer)"),
     Habit("model", "get_submodule get_parameter", "dict(model.named_parameters())[name]"),

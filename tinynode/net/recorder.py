@@ -496,12 +496,16 @@ class NetRecorder(FunctionHook):
         Raises:
             TraceError: a net cannot repeat this ``update``.
         """
-        missing = [slot.parameter for slot in slots if slot.parameter.grad_var is None]
-        is_skipping = optimizer.allow_missing and len(missing) < len(slots)
+        trained = optimizer.trained_slots
+        missing = [slot.parameter for slot in trained if slot.parameter.grad_var is None]
+        is_skipping = optimizer.allow_missing and len(missing) < len(trained)
         for group in optimizer.groups:
             update = Update(group, self.namer)
             for slot in group.slots:
                 parameter, gradient = slot.parameter, slot.parameter.grad_var
+                if not parameter.requires_grad:
+                    update.frozen.append(parameter)
+                    continue
                 if gradient is None and is_skipping:
                     if parameter.node not in self._cleared:
                         update.skipped.append(parameter)

@@ -74,12 +74,14 @@ class Update:
         function: the update of one parameter.
         parts: the updated parameters.
         skipped: the parameters without a gradient, which stay as they are.
+        frozen: the frozen parameters, which stay as they are.
     """
 
     def __init__(self, optimizer: Any, namer: Any) -> None:
         self.optimizer = optimizer
         self.parts: list[Part] = []
         self.skipped: list[Variable] = []
+        self.frozen: list[Variable] = []
         self._title = f"{type(optimizer).__name__}.update"
         self.function = optimizer.update_function()
         self._namer = namer
@@ -137,6 +139,8 @@ class Update:
                 or part.slot.moments.keys() != part.read.keys()
             ):
                 return False
+        if any(parameter.requires_grad for parameter in self.frozen):
+            return False
         return all(parameter.grad_var is None for parameter in self.skipped)
 
     def writes(self) -> Iterator[tuple[str, str]]:

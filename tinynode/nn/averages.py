@@ -19,7 +19,8 @@ class ExponentialMovingAverage(RefusesKeywords):
     """A fading mean of each parameter, less noisy than the parameters of a single step.
 
     The means start as the parameters. At each ``update``:   mean <- rate * mean + (1 - rate) * p.
-    The mean of a parameter of float16 has float32, since a small step would be rounded away.
+    The mean of a parameter of float16 has float32, since a small step would be rounded away. The
+    mean of a frozen parameter is the parameter.
 
     Source: Polyak and Juditsky, Acceleration of Stochastic Approximation by Averaging, 1992;
     Tarvainen and Valpola, Mean Teachers, 2017.
@@ -47,6 +48,9 @@ class ExponentialMovingAverage(RefusesKeywords):
         """Move each mean towards the parameter; call it after each ``optimizer.update()``."""
         means = {}
         for name, p in self._parameters.items():
+            if not p.requires_grad:
+                means[name] = moved(widened_array(p.array), p.device)
+                continue
             mean = self._mean(name)
             means[name] = p.device.lift(
                 self.rate * mean + (1 - self.rate) * widened_array(p.array)

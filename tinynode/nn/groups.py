@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from tinynode.core.variable import Variable
 from tinynode.errors import OperandError, describe, dtype_name
 from tinynode.nn.module import Module
+from tinynode.nn.parameter import Parameter
 
 Parameters: TypeAlias = Module | Iterable[Variable] | Iterable[Mapping[str, Any]]
 """A Module, Parameters, or groups: dictionaries with ``"parameters"`` and settings."""
@@ -124,15 +125,16 @@ def _check_trainable(optimizer: str, name: str, p: Any) -> None:
             f"{optimizer}: parameter {name} must be a Parameter, got {found}. "
             "Give model.parameters()."
         )
-    if not p.requires_grad or p.creator_node is not None:
-        why, cure = "was computed by a function", "Give the leaves of its graph."
-        if not p.requires_grad:
-            why = "requires no gradient"
-            cure = "Leave it out: [p for p in model.parameters() if p.requires_grad]."
-        raise OperandError(
-            f"{optimizer}: parameter {parameter_title(name, p)} {why}: only leaves that require a "
-            f"gradient can be trained. {cure}"
-        )
+    is_frozen = isinstance(p, Parameter) and not p.requires_grad  # it may train again later
+    if is_frozen or (p.requires_grad and p.creator_node is None):
+        return
+    why, cure = "was computed by a function", "Give the leaves of its graph."
+    if not p.requires_grad:
+        why, cure = "requires no gradient", "Make it with requires_grad=True, or leave it out."
+    raise OperandError(
+        f"{optimizer}: parameter {parameter_title(name, p)} {why}: only leaves that require a "
+        f"gradient can be trained. {cure}"
+    )
 
 
 def parameter_title(name: str, p: Variable) -> str:

@@ -111,14 +111,25 @@ class LBFGS(Optimizer):
         super().__init__(parameters, lr)
         if len(self.groups) > 1 or self.groups[0] is not self:
             raise ValueError("LBFGS takes no groups: all parameters have the same settings.")
-        self._parameters: list[Variable] = [slot.parameter for slot in self.slots]
-        kinds = {(str(p.device), str(p.dtype)) for p in self._parameters}
+        every = [slot.parameter for slot in self.slots]
+        kinds = {(str(p.device), str(p.dtype)) for p in every}
         if len(kinds) > 1:
             raise ValueError(
                 "LBFGS: all parameters must be on one device and of one dtype, got "
                 f"{', '.join(sorted(' '.join(kind) for kind in kinds))}."
             )
         self._memory: _Memory | None = None
+        self._names: list[str] = []  # of the parameters of the memory
+
+    @property
+    def _parameters(self) -> list[Variable]:
+        """The parameters that are not frozen."""
+        return [slot.parameter for slot in self.trained_slots]
+
+    def _known_memory(self) -> _Memory | None:
+        """The memory of these parameters; None if other ones were frozen at the last step."""
+        is_of_these = self._names == [slot.name for slot in self.trained_slots]
+        return self._memory if is_of_these else None
 
     def update(self, closure: Callable[[], Any] | None = None) -> Any:
         """Run up to ``max_iter`` iterations. After an exception the parameters are unchanged.
@@ -132,13 +143,14 @@ class LBFGS(Optimizer):
 
         Raises:
             TypeError: there is no closure.
-            GraphError: a gradient is missing.
+            GraphError: a gradient is missing, or every parameter is frozen.
         """
         if closure is None:
             raise TypeError(
                 "LBFGS.update: expected a closure: a function that calls cleargrads() and "
                 "loss.backward(), and returns the loss. Write optimizer.step(closure)."
             )
+        self._check_frozen()
         before = [(p, p.array, p.device) for p in self._parameters]
         try:
             first, memory = self._iterate(closure)
@@ -147,13 +159,14 @@ class LBFGS(Optimizer):
                 assign(p, array, device)
             raise
         self._memory = memory
-        for slot in self.slots:
+        self._names = [slot.name for slot in self.trained_slots]
+        for slot in self.trained_slots:
             slot.count += 1
         return first
 
     def _iterate(self, closure: Callable[[], Any]) -> tuple[Any, _Memory | None]:
         first = closure()
-        memory, loss, gradient, calls = self._memory, float(first), self._gradient(), 1
+        memory, loss, gradient, calls = self._known_memory(), float(first), self._gradient(), 1
         if self._is_flat(gradient):
             return first, memory
         x = self._join([p.array for p in self._parameters])
@@ -224,7 +237,7 @@ class LBFGS(Optimizer):
         return widened_array(xp.concat([xp.reshape(array, (-1,)) for array in arrays]))
 
     def _gradient(self) -> Array:
-        for slot in self.slots:
+        for slot in self.trained_slots:
             if slot.parameter.grad is None:
                 raise GraphError(
                     f"LBFGS.update: {slot} has no gradient: the closure must call "
@@ -244,9 +257,9 @@ class LBFGS(Optimizer):
     def state_dict(self) -> State:
         """Host copies of the counts and the memory, by name."""
         state = super().state_dict()
-        rows, memory = self.history_size, self._memory
+        rows, memory = self.history_size, self._known_memory()
         size = sum(math.prod(p.shape) for p in self._parameters)
-        dtype = to_host(self._parameters[0].array).dtype
+        dtype = to_host(self.slots[0].parameter.array).dtype
         dtype = numpy.dtype(numpy.float32) if dtype == numpy.float16 else dtype
         empty = numpy.zeros((rows, size), dtype)
         vectors = {"direction": empty[0].copy(), "gradient": empty[0].copy()}
@@ -264,7 +277,8 @@ class LBFGS(Optimizer):
         super().load_state_dict(state)
         state = widened_state(state, self.state_dict())
         length, scale, count, rows = numpy.asarray(state["memory/numbers"]).tolist()
-        device = self._parameters[0].device
+        device = self.slots[0].parameter.device
+        self._names = [slot.name for slot in self.trained_slots]
         if not count:
             self._memory = None
             return

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Never, Self
 
 from tinynode.core.conversion import as_flag, assign
 from tinynode.core.hooks import thread_hooks
 from tinynode.devices import Device, get_device, to_host
-from tinynode.errors import StateError
+from tinynode.errors import StateError, describe, dtype_name
 from tinynode.habits import missing_attribute
 from tinynode.nn.checks import RefusesKeywords
 from tinynode.nn.layer_notes import note_layer
@@ -133,6 +134,61 @@ class Module(Described, RefusesKeywords):
         """Set evaluation mode for this module and all modules inside; returns the module."""
         return self.train(False)
 
+    def freeze(self, *names: str) -> Self:
+        """Train the parameters no further: no gradient is computed for them. Returns the module.
+
+        A frozen parameter has ``requires_grad`` False. It stays in ``state_dict``, and optimizers
+        leave it as it is. Buffers, such as running statistics, follow ``train`` and ``eval``.
+
+            model.encoder.freeze()                  # all of a layer
+            model.freeze("encoder", "head.bias")    # names of layers and of parameters
+            model.freeze("*.bias")                  # patterns, as for file names
+
+        Args:
+            names: dotted names of parameters or of modules, and patterns with ``*``; none for all.
+
+        Raises:
+            StateError: a name fits no parameter; nothing is frozen.
+        """
+        for parameter in self._chosen("freeze", names):
+            parameter.requires_grad = False
+        return self
+
+    def unfreeze(self, *names: str) -> Self:
+        """Let frozen parameters train again; returns the module.
+
+        Args:
+            names: as for ``freeze``.
+
+        Raises:
+            StateError: a name fits no parameter; nothing is changed.
+        """
+        for parameter in self._chosen("unfreeze", names):
+            parameter.requires_grad = True
+        return self
+
+    def _chosen(self, method: str, names: tuple[str, ...]) -> list[Parameter]:
+        """The parameters with the names, or inside of modules with the names."""
+        every = self.named_parameters()
+        if not names:
+            return [p for _, p in every]
+        found: dict[int, Parameter] = {}
+        for pattern in names:
+            if not isinstance(pattern, str):
+                raise TypeError(
+                    f"{type(self).__name__}.{method}: expected names, got {describe(pattern)}. "
+                    f"A layer has the method too: model.layer.{method}()."
+                )
+            fitting = [p for name, p in every if _fits(name, pattern)]
+            if not fitting:
+                known = ", ".join(name for name, _ in every[:3]) or "none"
+                raise StateError(
+                    f"{type(self).__name__}.{method}: no parameter has the name {pattern!r}. "
+                    f"The names begin with {known}: see named_parameters()."
+                )
+            found.update((id(p), p) for p in fitting)
+        return list(found.values())
+
     def _state(self) -> list[tuple[str, Parameter | Buffer]]:
         return [(name, v) for name, v in self._walk() if isinstance(v, Parameter | Buffer)]
 
@@ -211,6 +267,11 @@ class Module(Described, RefusesKeywords):
             if gradient is not None:
                 assign_gradient(parameter, gradient, target)
         return self
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """True if the pattern is for a parameter's name, or for a module around the parameter."""
+    return fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}.*")
 
 
 def _children(value: Any) -> list[tuple[Any, Any]]:

@@ -64,9 +64,12 @@ class Optimizer(RefusesKeywords):
     A subclass assigns further settings before ``super().__init__``, and lists the names in
     ``setting_names``. Then a group may have the settings too.
 
+    A frozen parameter stays as it is: the array, the moments and the count of steps. After
+    ``unfreeze`` the parameter trains.
+
     Raises:
-        TypeError: an entry is no leaf Variable with ``requires_grad``, or a group has a setting
-            of another name.
+        TypeError: an entry is neither a Parameter nor a leaf Variable with ``requires_grad``, or a
+            group has a setting of another name.
         ValueError: there is no parameter, a parameter is in two groups, or lr is negative or not
             finite.
     """
@@ -226,9 +229,11 @@ class Optimizer(RefusesKeywords):
             The result of the closure, or None.
 
         Raises:
-            GraphError: a gradient is missing, or has another shape; all parameters are unchanged.
+            GraphError: a gradient is missing, or has another shape, or every parameter is frozen;
+                all parameters are unchanged.
         """
         loss = None if closure is None else closure()
+        self._check_frozen()
         hooks = thread_hooks()
         for hook in hooks:
             if hook.update_requested(self, self._slots):
@@ -267,23 +272,37 @@ class Optimizer(RefusesKeywords):
         """The next arrays and moments, parameter by parameter."""
         return [own_step(self, *arguments) for arguments in steps]
 
+    @property
+    def trained_slots(self) -> list[_Slot]:
+        """The slots of the parameters that are not frozen."""
+        return [slot for slot in self._slots if slot.parameter.requires_grad]
+
+    def _check_frozen(self) -> None:
+        """Refuse parameters that are all frozen."""
+        if not self.trained_slots:
+            raise GraphError(
+                f"{type(self).__name__}.update: every parameter is frozen, so there is nothing to "
+                "train. Call model.unfreeze(), or unfreeze a layer of the model."
+            )
+
     def _check_missing(self) -> None:
         """Refuse parameters without a gradient."""
-        missing = [slot for slot in self._slots if slot.parameter.grad_var is None]
-        if missing and (not self.allow_missing or len(missing) == len(self._slots)):
+        trained = self.trained_slots
+        missing = [slot for slot in trained if slot.parameter.grad_var is None]
+        if missing and (not self.allow_missing or len(missing) == len(trained)):
             raise GraphError(
                 f"{type(self).__name__}.update: {missing[0]} has no gradient"
                 f"{_others(len(missing) - 1)}: no backward "
                 "ran since cleargrads(), or the loss does not depend on it. Call loss.backward() "
-                "before update(); if it is not to be trained, leave it out, or pass "
-                "allow_missing=True."
+                "before update(); if it is not to be trained, freeze it by requires_grad = False, "
+                "or pass allow_missing=True."
             )
 
     def _ready(self) -> list[_Slot]:
-        """The slots of the parameters with a gradient; shapes and dtypes are checked."""
+        """The slots of the trained parameters with a gradient; shapes and dtypes are checked."""
         title = f"{type(self).__name__}.update"
         ready = []
-        for slot in self._slots:
+        for slot in self.trained_slots:
             gradient = slot.parameter.grad_var
             if gradient is not None:
                 slot.check(title, "gradient", gradient.raw, slot.parameter.raw.dtype)

@@ -113,7 +113,9 @@ class Summary:
     def _facts(self) -> list[str]:
         """The lines below the table."""
         size = in_unit(self.parameter_bytes, fitting_unit(self.parameter_bytes, SIZE_OF_UNIT))
-        return [f"input: {', '.join(self.inputs) or 'none'}", f"memory of parameters: {size}"]
+        facts = [f"input: {', '.join(self.inputs) or 'none'}", f"memory of parameters: {size}"]
+        frozen = self.parameters - self.trainable
+        return [*facts, f"frozen parameters: {frozen:,}"] if frozen else facts
 
 
 def _numbers(row: LayerSummary | Summary, unit: str) -> list[str]:

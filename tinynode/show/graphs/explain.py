@@ -230,7 +230,7 @@ def _no_gradient_required(x: Variable) -> list[str]:
         return ["it is a Buffer: state that is not trained. Only a Parameter gets a gradient."]
     return [
         "it requires no gradient. One of these made it so:",
-        "- it was made with requires_grad=False;",
+        "- it was made with requires_grad=False, or was frozen by requires_grad = False;",
         "- it was made by as_variable, which takes an array as a constant;",
         "- it is a detach() of another Variable: look at the grad of that one;",
         "- it was computed from Variables none of which requires a gradient;",
