@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Never, Self
 from tinynode.core.conversion import as_flag, assign
 from tinynode.core.hooks import thread_hooks
 from tinynode.devices import Device, get_device, to_host
-from tinynode.errors import StateError, describe, dtype_name
+from tinynode.errors import StateError, describe
 from tinynode.habits import missing_attribute
 from tinynode.nn.checks import RefusesKeywords
 from tinynode.nn.layer_notes import note_layer

@@ -19,7 +19,7 @@ is quicker. ``enable_double_backprop`` chooses.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, overload
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from tinynode.core.backprop import grad
 from tinynode.core.variable import Variable
@@ -34,20 +34,39 @@ from tinynode.transforms.trees import (
 )
 
 P = ParamSpec("P")
+A = TypeVar("A")
 
 
 @overload
 def value_and_grad(
-    f: Callable[P, Any], argnums: int = 0, enable_double_backprop: bool | None = None
+    f: Callable[P, Any],
+    argnums: int = 0,
+    enable_double_backprop: bool | None = None,
+    *,
+    has_aux: Literal[False] = False,
 ) -> Callable[P, tuple[Variable, Any]]: ...
 @overload
 def value_and_grad(
-    f: Callable[P, Any], argnums: tuple[int, ...], enable_double_backprop: bool | None = None
+    f: Callable[P, Any],
+    argnums: tuple[int, ...],
+    enable_double_backprop: bool | None = None,
+    *,
+    has_aux: Literal[False] = False,
 ) -> Callable[P, tuple[Variable, tuple[Any, ...]]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, tuple[Any, A]],
+    argnums: int | tuple[int, ...] = 0,
+    enable_double_backprop: bool | None = None,
+    *,
+    has_aux: Literal[True],
+) -> Callable[P, tuple[tuple[Variable, A], Any]]: ...
 def value_and_grad(
     f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     enable_double_backprop: bool | None = None,
+    *,
+    has_aux: bool = False,
 ) -> Callable[..., Any]:
     """A function that gives f's value and gradient.
 
@@ -65,32 +84,54 @@ def value_and_grad(
             gradient can be differentiated. None means True where f's value depends on a Variable
             that requires a gradient, as an argument or from outside, and back-propagation is
             enabled. So arrays give no graph, nor does ``with tn.no_grad()``.
+        has_aux: f returns a pair ``(value, aux)``. The gradient is the value's. ``aux`` may be
+            anything, such as the outputs of a model or a dict of metrics.
 
     Returns:
-        A function with f's arguments, giving ``(value, gradient)``. The gradient is nested as the
-        argument. Arguments outside ``argnums``, and keyword arguments, go to f unchanged. The
-        gradient is zeros where f does not depend on an argument. The value keeps the graph, so
-        ``value.backward()`` reaches Variables used by f besides the arguments.
+        A function with f's arguments, giving ``(value, gradient)``; with ``has_aux``,
+        ``((value, aux), gradient)``. The gradient is nested as the argument. Arguments outside
+        ``argnums``, and keyword arguments, go to f unchanged. The gradient is zeros where f does
+        not depend on an argument. The value keeps the graph, so ``value.backward()`` reaches
+        Variables used by f besides the arguments.
 
     Raises:
         ValueError: when called: f's value has more than one element, or an argument is missing.
-        TypeError: when called: f gives no Variable, or an argument is not floating.
+        TypeError: when called: f gives no Variable, or an argument is not floating; or f gives no
+            pair, and ``has_aux`` is True.
     """
-    return _value_and_grad("value_and_grad", f, argnums, enable_double_backprop)
+    return _value_and_grad("value_and_grad", f, argnums, enable_double_backprop, has_aux)
 
 
 @overload
 def gradient(
-    f: Callable[P, Any], argnums: int = 0, enable_double_backprop: bool | None = None
+    f: Callable[P, Any],
+    argnums: int = 0,
+    enable_double_backprop: bool | None = None,
+    *,
+    has_aux: Literal[False] = False,
 ) -> Callable[P, Any]: ...
 @overload
 def gradient(
-    f: Callable[P, Any], argnums: tuple[int, ...], enable_double_backprop: bool | None = None
+    f: Callable[P, Any],
+    argnums: tuple[int, ...],
+    enable_double_backprop: bool | None = None,
+    *,
+    has_aux: Literal[False] = False,
 ) -> Callable[P, tuple[Any, ...]]: ...
+@overload
+def gradient(
+    f: Callable[P, tuple[Any, A]],
+    argnums: int | tuple[int, ...] = 0,
+    enable_double_backprop: bool | None = None,
+    *,
+    has_aux: Literal[True],
+) -> Callable[P, tuple[Any, A]]: ...
 def gradient(
     f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     enable_double_backprop: bool | None = None,
+    *,
+    has_aux: bool = False,
 ) -> Callable[..., Any]:
     """A function that gives f's gradient.
 
@@ -105,41 +146,60 @@ def gradient(
         argnums: the positions of the arguments to differentiate with respect to. With a tuple, the
             result is a tuple too.
         enable_double_backprop: record a graph of the gradient, as for ``value_and_grad``.
+        has_aux: f returns a pair ``(value, aux)``, and the function gives ``(gradient, aux)``.
 
     Raises:
         ValueError: when called: f's value has more than one element, or an argument is missing.
-        TypeError: when called: f gives no Variable, or an argument is not floating.
+        TypeError: when called: f gives no Variable, or an argument is not floating; or f gives no
+            pair, and ``has_aux`` is True.
     """
-    return gradient_for("gradient", f, argnums, enable_double_backprop)
+    return gradient_for("gradient", f, argnums, enable_double_backprop, has_aux)
 
 
 def gradient_for(
-    name: str, f: Callable[..., Any], argnums: int | tuple[int, ...], again: bool | None = None
+    name: str,
+    f: Callable[..., Any],
+    argnums: int | tuple[int, ...],
+    again: bool | None = None,
+    has_aux: bool = False,
 ) -> Callable[..., Any]:
     """``gradient``, as a part of the transform ``name``: errors begin with this name."""
-    both = _value_and_grad(name, f, argnums, again)
+    both = _value_and_grad(name, f, argnums, again, has_aux)
 
     def gradient_of_f(*args: Any, **kwargs: Any) -> Any:
-        return both(*args, **kwargs)[1]
+        value, gx = both(*args, **kwargs)
+        return (gx, value[1]) if has_aux else gx
 
     return gradient_of_f
 
 
 def _value_and_grad(
-    name: str, f: Callable[..., Any], argnums: int | tuple[int, ...], again: bool | None
+    name: str,
+    f: Callable[..., Any],
+    argnums: int | tuple[int, ...],
+    again: bool | None,
+    has_aux: bool,
 ) -> Callable[..., Any]:
-    check_call(name, f, argnums)
+    has_aux = check_call(name, f, argnums, has_aux)
 
-    def value_and_grad_of_f(*args: Any, **kwargs: Any) -> tuple[Variable, Any]:
-        point = call(name, f, argnums, args, kwargs, again)
+    def value_and_grad_of_f(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        point = call(name, f, argnums, args, kwargs, again, has_aux)
         y = _single_number(name, point)
         gxs = rebuilt(point.trees, gradients([y], point.inputs, [None], point.needs_graph()))
-        return y, gxs[0] if isinstance(argnums, int) else gxs
+        value = (y, point.aux) if has_aux else y
+        return value, gxs[0] if isinstance(argnums, int) else gxs
 
     return value_and_grad_of_f
 
 
-def hvp(f: Callable[..., Any], x: Any, v: Any, enable_double_backprop: bool | None = None) -> Any:
+def hvp(
+    f: Callable[..., Any],
+    x: Any,
+    v: Any,
+    enable_double_backprop: bool | None = None,
+    *,
+    has_aux: bool = False,
+) -> Any:
     """The Hessian of f times a vector, without making the Hessian.
 
     f: x: (s) -> y: a single number.   v: (s) -> Hv: (s), Hv[i] = sum_j d^2 y / (dx[i] dx[j]) v[j]
@@ -153,20 +213,22 @@ def hvp(f: Callable[..., Any], x: Any, v: Any, enable_double_backprop: bool | No
         v: the vector, nested as x, of the shapes and dtypes of x.
         enable_double_backprop: record a graph of the result, back to x and v. None means: as for
             ``value_and_grad``.
+        has_aux: f returns a pair ``(value, aux)``, and the result is ``(Hv, aux)``.
 
     Raises:
         ValueError: v does not fit x, or f's value has more than one element.
-        TypeError: f gives no Variable, or x is not floating.
+        TypeError: f gives no Variable, or x is not floating; or f gives no pair for ``has_aux``.
     """
-    check_call("hvp", f)
+    has_aux = check_call("hvp", f, has_aux=has_aux)
     args = x if isinstance(x, tuple | list) else (x,)
-    point = call("hvp", f, tuple(range(len(args))), args, {}, enable_double_backprop)
+    point = call("hvp", f, tuple(range(len(args))), args, {}, enable_double_backprop, has_aux)
     vectors = fitting("hvp", "vector v", x, v, point.inputs, "")
     y = _single_number("hvp", point)
     gxs = gradients([y], point.inputs, [None], True)
     again = point.needs_graph(vectors)
     found = grad(gxs, point.inputs, vectors, enable_double_backprop=again)
-    return rebuilt(x, map(or_zeros, found, point.inputs))
+    product = rebuilt(x, map(or_zeros, found, point.inputs))
+    return (product, point.aux) if has_aux else product
 
 
 def _single_number(name: str, point: Point) -> Variable:
@@ -175,7 +237,7 @@ def _single_number(name: str, point: Point) -> Variable:
     if not isinstance(y, Variable):
         raise TypeError(
             f"{name}: f must give a Variable, got a {type(y).__name__}. Return the single number "
-            "alone, or ask for tinynode.jacrev(f)."
+            "alone, or pass has_aux=True for a pair (number, aux), or ask for tinynode.jacrev(f)."
         )
     if y.size != 1:
         raise ValueError(

@@ -44,6 +44,7 @@ def jacobian(
     enable_double_backprop: bool | None = None,
     *,
     sparsity: Any = None,
+    has_aux: bool = False,
 ) -> Callable[P, Any]:
     """A function that gives all first derivatives of f.
 
@@ -63,6 +64,7 @@ def jacobian(
             passes suffice then, one for each colour (see ``transforms.colouring``). The result is
             still the whole array, with zeros outside of the pattern. A wrong pattern gives a wrong
             result; debug mode compares a product with a random vector, and raises.
+        has_aux: f returns a pair ``(value, aux)``, and the function gives ``(J, aux)``.
 
     Returns:
         A function with f's arguments. The result is nested as y, with J nested as x in the place
@@ -74,11 +76,11 @@ def jacobian(
             ``sparsity`` has another shape or dtype. At once: ``sparsity`` with several argnums.
     """
     if sparsity is None:
-        return _jacobian("jacobian", _by_rows, f, argnums, enable_double_backprop)
+        return _jacobian("jacobian", _by_rows, f, argnums, enable_double_backprop, has_aux)
     if not isinstance(argnums, int):
         raise TypeError(f"jacobian: sparsity is for one argument, got argnums={argnums!r}.")
     by_colours = functools.partial(_by_colours, Colouring(sparsity))
-    return _jacobian("jacobian", by_colours, f, argnums, enable_double_backprop)
+    return _jacobian("jacobian", by_colours, f, argnums, enable_double_backprop, has_aux)
 
 
 jacrev = jacobian
@@ -88,6 +90,8 @@ def jacfwd(
     f: Callable[P, Any],
     argnums: int | tuple[int, ...] = 0,
     enable_double_backprop: bool | None = None,
+    *,
+    has_aux: bool = False,
 ) -> Callable[P, Any]:
     """A function that gives all first derivatives of f, by forward mode.
 
@@ -99,6 +103,7 @@ def jacfwd(
         f: as for ``jacobian``.
         argnums: as for ``value_and_grad``; with a tuple, the result is a tuple too.
         enable_double_backprop: as for ``jacobian``.
+        has_aux: as for ``jacobian``.
 
     Returns:
         A function with f's arguments, and results as from ``jacobian``.
@@ -107,13 +112,15 @@ def jacfwd(
         ValueError: when called: an argument is missing.
         TypeError: when called: f gives no floating Variable, or an argument is not floating.
     """
-    return _jacobian("jacfwd", _by_columns, f, argnums, enable_double_backprop)
+    return _jacobian("jacfwd", _by_columns, f, argnums, enable_double_backprop, has_aux)
 
 
 def hessian(
     f: Callable[P, Any],
     argnums: int | tuple[int, ...] = 0,
     enable_double_backprop: bool | None = None,
+    *,
+    has_aux: bool = False,
 ) -> Callable[P, Any]:
     """A function that gives all second derivatives of f: forward mode over the gradient.
 
@@ -127,13 +134,14 @@ def hessian(
         f: takes Variables or arrays, also in tuples, lists and dicts, gives a Variable of size 1.
         argnums: as for ``value_and_grad``; with a tuple, the result is a tuple of tuples.
         enable_double_backprop: as for ``jacobian``.
+        has_aux: f returns a pair ``(value, aux)``, and the function gives ``(H, aux)``.
 
     Raises:
         ValueError: when called: f's value has more than one element, or an argument is missing.
         TypeError: when called: f gives no Variable, or an argument is not floating.
     """
-    slope = gradient_for("hessian", f, argnums)
-    return _jacobian("hessian", _by_columns, slope, argnums, enable_double_backprop)
+    slope = gradient_for("hessian", f, argnums, has_aux=has_aux)
+    return _jacobian("hessian", _by_columns, slope, argnums, enable_double_backprop, has_aux)
 
 
 AT_ONCE = 128
@@ -150,18 +158,20 @@ def _jacobian(
     f: Callable[..., Any],
     argnums: int | tuple[int, ...],
     again: bool | None,
+    has_aux: bool,
 ) -> Callable[..., Any]:
-    check_call(name, f, argnums)
+    has_aux = check_call(name, f, argnums, has_aux)
 
     def jacobian_of_f(*args: Any, **kwargs: Any) -> Any:
-        point = call(name, f, argnums, args, kwargs, again)
+        point = call(name, f, argnums, args, kwargs, again, has_aux)
         found = []
         with using_config("enable_backprop", point.needs_graph()):
             table = table_of(name, point)
         for row in table:
             of_each = rebuilt(point.trees, row)
             found.append(of_each[0] if isinstance(argnums, int) else of_each)
-        return rebuilt(point.result, found)
+        jacobian = rebuilt(point.result, found)
+        return (jacobian, point.aux) if has_aux else jacobian
 
     return jacobian_of_f
 

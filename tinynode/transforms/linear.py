@@ -13,7 +13,7 @@ u is a dummy. (J. Townsend, "A new trick for calculating Jacobian vector product
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 from tinynode.configuration import force_backprop_mode
 from tinynode.core.backprop import grad
@@ -36,11 +36,29 @@ from tinynode.transforms.trees import (
 )
 
 R = TypeVar("R")
+A = TypeVar("A")
 
 
+@overload
 def vjp(
-    f: Callable[..., R], *xs: Any, enable_double_backprop: bool | None = None
-) -> tuple[R, Callable[[Any], tuple[Any, ...]]]:
+    f: Callable[..., R],
+    *xs: Any,
+    enable_double_backprop: bool | None = None,
+    has_aux: Literal[False] = False,
+) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    f: Callable[..., tuple[Any, A]],
+    *xs: Any,
+    enable_double_backprop: bool | None = None,
+    has_aux: Literal[True],
+) -> tuple[Any, Callable[[Any], tuple[Any, ...]], A]: ...
+def vjp(
+    f: Callable[..., Any],
+    *xs: Any,
+    enable_double_backprop: bool | None = None,
+    has_aux: bool = False,
+) -> tuple[Any, ...]:
     """The value of f, and the function from a gradient of the value to the gradients of xs.
 
     f: xs: (s), ... -> y: (t).   pullback: u: (t) -> (u J: (s), ...), (u J)[j] = sum_i u[i]
@@ -57,6 +75,7 @@ def vjp(
         xs: the arguments of f, all differentiated.
         enable_double_backprop: record a graph of the gradients, back to xs and u. None means: as
             for ``value_and_grad``.
+        has_aux: f returns a pair ``(value, aux)``, and ``vjp`` gives ``(value, pullback, aux)``.
 
     Returns:
         ``(value, pullback)``. ``pullback(u)`` takes a u nested as the value, and gives a tuple
@@ -66,8 +85,8 @@ def vjp(
         TypeError: a leaf of the result is no Variable, or an argument is not floating.
         ValueError: when ``pullback`` is called: u has another nesting, shape, dtype or device.
     """
-    check_call("vjp", f)
-    point = call("vjp", f, tuple(range(len(xs))), xs, {}, enable_double_backprop)
+    has_aux = check_call("vjp", f, has_aux=has_aux)
+    point = call("vjp", f, tuple(range(len(xs))), xs, {}, enable_double_backprop, has_aux)
 
     def pullback(u: Any) -> tuple[Any, ...]:
         gys = fitting("vjp", "gradient u", point.result, u, point.outputs, "")
@@ -77,7 +96,7 @@ def vjp(
         )
         return found
 
-    return point.result, pullback
+    return (point.result, pullback, point.aux) if has_aux else (point.result, pullback)
 
 
 _CUT = (
@@ -126,12 +145,32 @@ class Pushforward:
         return rebuilt(point.result, self.along(tangents, again))
 
 
+@overload
 def jvp(
     f: Callable[..., R],
     xs: Sequence[Any],
     vs: Sequence[Any],
     enable_double_backprop: bool | None = None,
-) -> tuple[R, R]:
+    *,
+    has_aux: Literal[False] = False,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    f: Callable[..., tuple[Any, A]],
+    xs: Sequence[Any],
+    vs: Sequence[Any],
+    enable_double_backprop: bool | None = None,
+    *,
+    has_aux: Literal[True],
+) -> tuple[Any, Any, A]: ...
+def jvp(
+    f: Callable[..., Any],
+    xs: Sequence[Any],
+    vs: Sequence[Any],
+    enable_double_backprop: bool | None = None,
+    *,
+    has_aux: bool = False,
+) -> tuple[Any, ...]:
     """The value of f, and the derivative of the value along a direction.
 
     f: xs: (s), ... -> y: (t).   vs: (s), ... -> J v: (t), (J v)[i] = sum_j dy[i]/dx[j] v[j]
@@ -149,6 +188,7 @@ def jvp(
         vs: the direction, called a tangent: nested as xs, of the shapes and dtypes of xs.
         enable_double_backprop: record a graph of the tangent, back to xs and vs. None means: as
             for ``value_and_grad``.
+        has_aux: f returns a pair ``(value, aux)``, and ``jvp`` gives ``(value, tangent, aux)``.
 
     Returns:
         ``(value, tangent)``; the tangent is nested as the value.
@@ -157,20 +197,38 @@ def jvp(
         TypeError: xs or vs is no tuple, f gives no Variable, or an argument is not floating.
         ValueError: vs has another nesting, shape, dtype or device than xs.
     """
-    check_call("jvp", f)
+    has_aux = check_call("jvp", f, has_aux=has_aux)
     for what, given in (("xs", xs), ("vs", vs)):
         if not isinstance(given, tuple | list):
             raise TypeError(
                 f"jvp: {what} must be a tuple with a value for each argument of f, got "
                 f"{describe(given)}. Write jvp(f, (x,), (v,))."
             )
-    point = call("jvp", f, tuple(range(len(xs))), xs, {}, enable_double_backprop)
-    return point.result, Pushforward("jvp", point)(tuple(vs))
+    point = call("jvp", f, tuple(range(len(xs))), xs, {}, enable_double_backprop, has_aux)
+    tangent = Pushforward("jvp", point)(tuple(vs))
+    return (point.result, tangent, point.aux) if has_aux else (point.result, tangent)
 
 
+@overload
 def linearize(
-    f: Callable[..., R], *xs: Any, enable_double_backprop: bool | None = None
-) -> tuple[R, LinearMap]:
+    f: Callable[..., R],
+    *xs: Any,
+    enable_double_backprop: bool | None = None,
+    has_aux: Literal[False] = False,
+) -> tuple[R, LinearMap]: ...
+@overload
+def linearize(
+    f: Callable[..., tuple[Any, A]],
+    *xs: Any,
+    enable_double_backprop: bool | None = None,
+    has_aux: Literal[True],
+) -> tuple[Any, LinearMap, A]: ...
+def linearize(
+    f: Callable[..., Any],
+    *xs: Any,
+    enable_double_backprop: bool | None = None,
+    has_aux: bool = False,
+) -> tuple[Any, ...]:
     """The value of f, and the jvp at xs as a net that runs many times.
 
     f: xs: (s), ... -> y: (t).   linear: vs: (s), ... -> J v: (t)
@@ -180,6 +238,7 @@ def linearize(
         xs: the arguments of f, all differentiated.
         enable_double_backprop: record a graph of the tangents, back to xs and vs. None means True
             inside the function of another transform, else False.
+        has_aux: f returns a pair ``(value, aux)``; the result is ``(value, linear, aux)``.
 
     Returns:
         ``(value, linear)``. ``linear(*vs)`` gives J v, nested as the value. ``print(linear)``
@@ -189,11 +248,11 @@ def linearize(
         TypeError: a leaf of the result is no Variable, or an argument is not floating.
         ValueError: when ``linear`` is called: vs has another nesting, shape, dtype or device.
     """
-    check_call("linearize", f)
+    has_aux = check_call("linearize", f, has_aux=has_aux)
     keeps_graph = checked_choice("linearize", enable_double_backprop)
     if keeps_graph is None:
         keeps_graph = thread_state.differentiating > 0
-    point = call("linearize", f, tuple(range(len(xs))), xs, {}, keeps_graph)
+    point = call("linearize", f, tuple(range(len(xs))), xs, {}, keeps_graph, has_aux)
     keeps_graph = keeps_graph or is_recording_net() or bool(hidden_axes.stack)
     title = f"jvp_of_{getattr(f, '__name__', type(f).__name__)}"
     linear = LinearMap(
@@ -204,4 +263,4 @@ def linearize(
         keeps_graph,
         point.outputs,
     )
-    return point.result, linear
+    return (point.result, linear, point.aux) if has_aux else (point.result, linear)

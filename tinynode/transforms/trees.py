@@ -35,7 +35,8 @@ class Point(NamedTuple):
         inputs: the Variables that f was called on, the leaves of the differentiated arguments.
         trees: the differentiated arguments, as the user gave them.
         outputs: the leaves of f's result.
-        result: f's result.
+        result: f's result, without aux.
+        aux: what f returned beside the result, for ``has_aux=True``; else None.
         enable_double_backprop: the user's choice, or None.
         depends: True if the outputs depend on Variables of the user that require a gradient.
     """
@@ -44,6 +45,7 @@ class Point(NamedTuple):
     trees: tuple[Any, ...]
     outputs: list[Variable]
     result: Any
+    aux: Any
     enable_double_backprop: bool | None
     depends: bool
 
@@ -214,8 +216,12 @@ def checked_choice(name: str, enable_double_backprop: Any) -> bool | None:
     return as_flag(name, "enable_double_backprop", enable_double_backprop)
 
 
-def check_call(name: str, f: Any, argnums: Any = 0) -> None:
-    """Refuse an f that is no function, and arguments of f in the place of ``argnums``."""
+def check_call(name: str, f: Any, argnums: Any = 0, has_aux: Any = False) -> bool:
+    """Refuse an f that is no function, and arguments of f in the place of ``argnums``.
+
+    Returns:
+        The option ``has_aux`` as a bool.
+    """
     if not callable(f):
         raise TypeError(f"{name}: f must be a function, got {describe(f)}.")
     positions = argnums if isinstance(argnums, tuple) else (argnums,)
@@ -224,6 +230,22 @@ def check_call(name: str, f: Any, argnums: Any = 0) -> None:
             f"{name}: argnums must be an integer or a tuple of them, got {describe(argnums)}. "
             f"{name} makes a function: write {name}(f)(x)."
         )
+    return as_flag(name, "has_aux", has_aux)
+
+
+def split_aux(name: str, returned: Any) -> tuple[Any, Any]:
+    """The value and the aux of a function for ``has_aux=True``.
+
+    Raises:
+        TypeError: the function returned no pair.
+    """
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        kind = f"a tuple of {len(returned)}" if isinstance(returned, tuple) else describe(returned)
+        raise TypeError(
+            f"{name}: with has_aux=True, f must return a pair (value, aux), got {kind}. Return a "
+            "tuple of two, or leave has_aux out."
+        )
+    return returned[0], returned[1]
 
 
 def call(
@@ -233,12 +255,14 @@ def call(
     args: Sequence[Any],
     kwargs: dict[str, Any],
     enable_double_backprop: bool | None,
+    has_aux: bool = False,
 ) -> Point:
     """Call f with fresh Variables in the arguments at ``argnums``.
 
     Raises:
         ValueError: an argument is missing.
-        TypeError: f gives a leaf that is no Variable, or an argument is not floating.
+        TypeError: f gives a leaf that is no Variable, or an argument is not floating; or f gives
+            no pair, and ``has_aux`` is True.
     """
     positions = (argnums,) if isinstance(argnums, int) else argnums
     given, inputs = list(args), []
@@ -255,11 +279,12 @@ def call(
             fresh = [fresh_leaf(name, path, value, connected) for path, value in found]
             given[position] = rebuilt(args[position], fresh)
             inputs += fresh
-        result = f(*given, **kwargs)
+        returned = f(*given, **kwargs)
+    result, aux = split_aux(name, returned) if has_aux else (returned, None)
     outputs = [_output(name, path, y) for path, y in leaves_of(name, result, "")]
     trees = tuple([args[position] for position in positions])
     depends = choice is None and connected and depends_on_others(outputs, inputs)
-    return Point(inputs, trees, outputs, result, choice, depends)
+    return Point(inputs, trees, outputs, result, aux, choice, depends)
 
 
 def fresh_leaf(name: str, path: str, value: Any, connected: bool) -> Variable:
@@ -286,9 +311,10 @@ def _output(name: str, path: str, y: Any) -> Variable:
     """A leaf of f's result, if the leaf has a derivative."""
     place = f" (the part {path} of f's result)" if path else ""
     if not isinstance(y, Variable):
+        other = ", or pass has_aux=True for a pair (value, aux)" if path else ""
         raise TypeError(
             f"{name}: f must give a Variable, got {describe(y)}{place}. Compute f with "
-            "tinynode.functions."
+            f"tinynode.functions{other}."
         )
     if not is_floating(y.raw):
         raise RequiresGradError(

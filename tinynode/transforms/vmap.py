@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 from tinynode.core.array_arguments import RawArgument
+from tinynode.core.conversion import as_flag
 from tinynode.core.nested import MOST_LEAVES, check_nested
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import (
@@ -40,12 +41,15 @@ from tinynode.transforms.batching import (
     shared,
     shared_with_examples,
 )
+from tinynode.transforms.trees import leaves_of, rebuilt, split_aux
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def vmap(f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, R]:
+def vmap(
+    f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, *, has_aux: bool = False
+) -> Callable[P, R]:
     """A function that runs f on each example, all at once.
 
     f: x: (s), ... -> y: (t).   The result: x: (n, s), ... -> y: (n, t), y[i] = f(x[i], ...)
@@ -65,9 +69,13 @@ def vmap(f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, 
             have the axis 0. Numbers and other objects are shared.
         out_axes: the axis of the examples in each result, in the same form. None wants a result
             without difference between the examples.
+        has_aux: f returns a pair ``(result, aux)``, and the function gives the pair. Variables and
+            arrays in ``aux`` have the examples at axis 0. Other values, such as a text or a Python
+            number, come as they are.
 
     Raises:
-        TypeError: f is no function; when called: a result is no Variable.
+        TypeError: f is no function; when called: a result is no Variable, or f gives no pair, and
+            ``has_aux`` is True.
         ValueError: when called: no argument has examples, or the numbers of examples differ; an
             axis does not exist, or ``in_axes`` does not fit the arguments.
         DeviceMixError: when called: the arguments are on several devices.
@@ -77,6 +85,7 @@ def vmap(f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, 
     """
     if not callable(f):
         raise TypeError(f"vmap: f must be a function, got {describe(f)}.")
+    has_aux = as_flag("vmap", "has_aux", has_aux)
 
     @functools.wraps(f)
     def vmapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -84,9 +93,7 @@ def vmap(f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, 
         axis = _new_hidden_axis(mapped)
         with _entered(axis):
             # a name for the result would keep its Variables alive until the end of the block
-            outputs: R = _out_of(
-                _called(f, args, kwargs, in_axes, axis), out_axes, axis, "the result"
-            )
+            outputs: R = _results(_called(f, args, kwargs, in_axes, axis), out_axes, axis, has_aux)
             return outputs
 
     return vmapped
@@ -145,6 +152,23 @@ def _out_of(value: Any, axes: Any, axis: HiddenAxis, path: str) -> Any:
             "tuples, lists or dicts."
         )
     return _shown_result(shared_with_examples(x), axes, axis, path)
+
+
+def _results(returned: Any, out_axes: Any, axis: HiddenAxis, has_aux: bool) -> Any:
+    """What f returned, with the hidden axis as an ordinary axis."""
+    if not has_aux:
+        return _out_of(returned, out_axes, axis, "the result")
+    result, aux = split_aux("vmap", returned)
+    return _out_of(result, out_axes, axis, "the result"), _aux_out_of(aux, axis)
+
+
+def _aux_out_of(aux: Any, axis: HiddenAxis) -> Any:
+    """The aux with the examples at axis 0 of each Variable and array."""
+    found = []
+    for path, value in leaves_of("vmap", aux, "aux"):
+        is_array = _as_variable(value) is not None
+        found.append(_out_of(value, 0, axis, path) if is_array else value)
+    return rebuilt(aux, found)
 
 
 def _shown_result(x: Variable, axes: int | None, axis: HiddenAxis, path: str) -> Variable:
