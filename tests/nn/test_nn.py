@@ -1014,6 +1014,7 @@ def test_the_public_names_of_nn() -> None:
         "clip_gradients",
         "clip_gradients_by_value",
         "datasets",
+        "functional_call",
         "initializers",
         "load",
         "load_checkpoint",

@@ -38,6 +38,19 @@ def test_the_names_work_at_the_first_use(program: str) -> None:
     assert run(program) == "tinynode True"
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        "from tinynode import nn; print(nn.functional_call.__name__)",
+        "from tinynode.nn import functional_call; print(functional_call.__name__)",
+        "from tinynode.nn import *; print(functional_call.__name__)",
+        "from tinynode import nn; print(*[n for n in dir(nn) if n == 'functional_call'])",
+    ],
+)
+def test_functional_call_comes_at_the_first_use(program: str) -> None:
+    assert run(program) == "functional_call"
+
+
 def test_a_wrong_name_is_still_an_error() -> None:
     with pytest.raises(AttributeError, match="shwo"):
         _ = tn.shwo  # type: ignore[attr-defined]

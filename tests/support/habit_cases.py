@@ -456,6 +456,7 @@ REFUSED: list[tuple[str, str]] = [
     ("model.children()", "model.named_modules()"),
     ("model.buffers()", "model.named_buffers()"),
     ("model.register_buffer('m', a)", "nn.Buffer(array)"),
+    ("tn.functional_call(model, {}, x)", "nn.functional_call(model, parameters, x)"),
     ("model.apply(print)", "model.modules()"),
     ("model.requires_grad_(False)", "model.freeze()"),
     ("model.fit(a, labels)", "loss.backward()"),

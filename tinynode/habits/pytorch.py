@@ -28,6 +28,12 @@ TENSORS = (
         "tn.random.get_generator()",
         "The generator is NumPy's: tn.random.get_generator().integers(0, 10, size=shape).",
     ),
+    Habit(
+        "tn",
+        "functional_call stack_module_state",
+        "nn.functional_call(model, parameters, x)",
+        "Several models are stacked arrays, and vmap over the parameters.",
+    ),
     Habit("tn", "randperm", "tn.random.permutation(n)"),
     Habit("tn", "manual_seed", "tn.seed(0)"),
     Habit("tn", "Generator", "tn.random.get_generator()"),

@@ -330,9 +330,12 @@ class NetRecorder(FunctionHook):
             name = self._leaf(variable) if known is None else self._copy(known, variable.raw)
             self._names[variable.node] = name
         name, bound = self._names[variable.node], self._bound.get(variable.node)
-        if bound is not None and bound() is not variable.raw:
-            return self._name_of_array(variable.raw) or name  # x += v in no_backprop_mode()
-        return name
+        if bound is None or bound() is variable.raw:
+            return name
+        written = self._name_of_array(variable.raw)  # x += v in no_backprop_mode(), or a buffer
+        if written is None:
+            raise self.failure(f"{self.title}: {_OTHER_ARRAY.format(name)}")
+        return written
 
     def detached(self, source: Variable, copy: Variable) -> None:
         """Name a new Variable on the array of another: a copy without a gradient."""
@@ -464,11 +467,11 @@ class NetRecorder(FunctionHook):
         Raises:
             TraceError: a recorded function computed the variable.
         """
-        if not self.records_nets or self._running:
+        if not self.records_nets or self._running or hides_variables(variable.device):
             return
         name = self.name_of(variable)
-        if variable.node in self._leaves:
-            return
+        if variable.node in self._leaves or not variable.requires_grad:
+            return  # ``name_of`` finds the new array, or refuses it
         if any(name in operator.output_names for operator in self.operators):
             raise self.failure(
                 f"{self.title}: {name} ({variable.label}) was computed in the function and is "

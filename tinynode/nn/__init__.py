@@ -17,6 +17,7 @@ nn.save_checkpoint("run.npz", model=model, optimizer=optimizer, epoch=3)
 epoch = nn.load_checkpoint("run.npz", model=model, optimizer=optimizer)["epoch"]
 """
 
+import importlib
 import typing
 
 from tinynode import functions, habits
@@ -138,6 +139,7 @@ __all__ = [
     "clip_gradients",
     "clip_gradients_by_value",
     "datasets",
+    "functional_call",
     "initializers",
     "load",
     "load_checkpoint",
@@ -153,8 +155,20 @@ __all__ = [
 __dir__ = __all__.copy  # for completion
 
 
-if not typing.TYPE_CHECKING:
+if typing.TYPE_CHECKING:
+    from tinynode.nn.functional import functional_call as functional_call
+else:
 
-    def __getattr__(name: str) -> typing.Never:
-        """The error for a wrong name; Python asks only for names that do not exist."""
-        raise habits.missing_attribute("nn", name, __all__, functions.__all__)
+    def __getattr__(name: str) -> typing.Any:
+        """``functional_call``, or the error for a wrong name; Python asks for missing names only.
+
+        The transforms import ``nn``, so their module is imported at the first use.
+        """
+        if name != "functional_call":
+            raise habits.missing_attribute("nn", name, __all__, functions.__all__)
+        globals()[name] = importlib.import_module("tinynode.nn.functional").functional_call
+        return globals()[name]
+
+    def __dir__() -> list[str]:
+        """All names, the late one too."""
+        return sorted({*globals(), "functional_call"})

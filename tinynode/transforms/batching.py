@@ -310,7 +310,7 @@ def put_back_moved(axis: HiddenAxis) -> list[Variable]:
     found = []
     for reference, node, raw, device, requires_grad, grad_var in reversed(axis.moved):
         x = reference()
-        if x is None:
+        if x is None or x.device is device:  # freed, or back already
             continue
         found.append(x)
         restore(x, node, raw, grad_var)

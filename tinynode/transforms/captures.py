@@ -92,7 +92,7 @@ def standing_in(live: Sequence[Variable], given: Sequence[Variable]) -> Iterator
     function of an application's inputs. Nothing is done if nodes and arrays are the same.
     """
     pairs = [(v, g) for v, g in zip(live, given, strict=True) if _differ(v, g)]
-    with _standing_in_lock if pairs else nullcontext():
+    with standing_in_lock if pairs else nullcontext():
         before = [(v, v.node, v.raw, v.grad_var) for v, _ in pairs]
         try:
             for v, g in pairs:
@@ -103,7 +103,8 @@ def standing_in(live: Sequence[Variable], given: Sequence[Variable]) -> Iterator
                 restore(v, node, array, gradient)
 
 
-_standing_in_lock = threading.RLock()
+standing_in_lock = threading.RLock()
+"""One thread at a time gives other nodes to Variables that the user knows."""
 
 
 def _differ(v: Variable, g: Variable) -> bool:
