@@ -1022,6 +1022,7 @@ def test_the_public_names_of_nn() -> None:
         "metrics",
         "save",
         "save_checkpoint",
+        "save_torch_weights",
         "schedules",
         "sinusoidal_positions",
         "split_dataset",

@@ -30,7 +30,9 @@ def _host(name: str, value: Any) -> Any:
     return host_array("load_torch_weights", name, detach().numpy() if detach else value)
 
 
-def renamed(state: Mapping[str, Any], rename: Mapping[str, str | None]) -> dict[str, Any]:
+def renamed(
+    caller: str, state: Mapping[str, Any], rename: Mapping[str, str | None]
+) -> dict[str, Any]:
     """The state with new beginnings of names."""
     used: set[str] = set()
     found: dict[str, Any] = {}
@@ -42,14 +44,13 @@ def renamed(state: Mapping[str, Any], rename: Mapping[str, str | None]) -> dict[
             begin = rename[old]
             new = None if begin is None else begin + name.removeprefix(old)
         if new in found:
-            raise StateError(f"load_torch_weights: rename gives two arrays the name {new}.")
+            raise StateError(f"{caller}: rename gives two arrays the name {new}.")
         if new is not None:
             found[new] = array
     unused = [start for start in rename if start not in used]
     if unused:
         close = suggestion(unused[0], list(state))
         raise StateError(
-            f"load_torch_weights: rename has {unused[0]!r}, but no name of the file begins "
-            f"so{close}."
+            f"{caller}: rename has {unused[0]!r}, but no name of the file begins so{close}."
         )
     return found

@@ -115,7 +115,7 @@ class Module(Described, RefusesKeywords):
             seen.add(id(value))
             if isinstance(value, Module | Parameter | Buffer):
                 found.append((name, value))
-            children = reversed(_children(value))
+            children = reversed(members_of(value))
             if as_places and not isinstance(value, Module):
                 waiting += [(f"{name}[{key!r}]", child) for key, child in children]
                 continue
@@ -274,7 +274,7 @@ def _fits(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}.*")
 
 
-def _children(value: Any) -> list[tuple[Any, Any]]:
+def members_of(value: Any) -> list[tuple[Any, Any]]:
     """The direct members of a module or a container, by attribute, key or index."""
     if isinstance(value, Module):
         return list(vars(value).items())
