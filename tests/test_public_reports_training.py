@@ -906,3 +906,61 @@ def test_a_loss_scale_that_no_scale_helps_is_an_error() -> None:
     p.grad = np.ones(2)
     assert scaler.step(optimizer)
     scaler.update()
+def test_a_frozen_encoder_is_clipped_averaged_and_trained_again() -> None:
+    """Fine-tuning in two stages with one Trainer: weight decay moved frozen weights elsewhere."""
+    encoder, head = nn.Linear(4, 3), nn.Linear(3, 1)
+    model = nn.Sequential(encoder, F.relu, head)
+    encoder.freeze()
+    x = np.random.default_rng(2).standard_normal((12, 4)).astype(np.float32)
+    trainer = nn.Trainer(
+        model,
+        lambda model, x, t: F.mean_squared_error(model(x), t),
+        nn.AdamW(model, lr=0.1, weight_decay=0.5),
+        nn.DataLoader(nn.ArrayDataset(x, x[:, :1]), 4),
+        clip=0.5,
+        average=nn.ExponentialMovingAverage(model, rate=0.5),
+    )
+    start = encoder.state_dict()
+    trainer.run(2, quiet=True)
+    assert all((array == start[name]).all() for name, array in encoder.state_dict().items())
+    with trainer.averaged():
+        assert all((array == start[name]).all() for name, array in encoder.state_dict().items())
+    encoder.unfreeze()
+    trainer.run(1, quiet=True)
+    assert not (encoder.weight.array == start["weight"]).any()
+
+
+def test_meta_learning_finds_a_start_from_which_one_step_suffices() -> None:
+    """A model's parameters as an argument: the gradient passes through a gradient step."""
+    model = nn.Linear(1, 1)
+    tasks = tn.asarray(np.linspace(-1, 1, 5, dtype=np.float32), requires_grad=False)
+    x = np.float32([[1.0], [-1.0]])
+
+    def loss(parameters: Any, slope: Any) -> Any:
+        y = nn.functional_call(model, parameters, x)
+        return F.mean((y - slope * x) ** 2), y
+
+    def adapted(parameters: Any, slope: Any) -> Any:
+        g, _ = tn.gradient(loss, has_aux=True)(parameters, slope)
+        moved = {name: p - 0.5 * g[name] for name, p in parameters.items()}
+        return loss(moved, slope)[0]
+
+    optimizer = nn.SGD(model, lr=0.2)
+    before = float(tn.vmap(lambda s: adapted(dict(model.named_parameters()), s))(tasks).mean())
+    for _ in range(20):
+        optimizer.cleargrads()
+        parameters = dict(model.named_parameters())
+        tn.vmap(lambda s, p=parameters: adapted(p, s))(tasks).mean().backward()
+        optimizer.update()
+    after = float(tn.vmap(lambda s: adapted(dict(model.named_parameters()), s))(tasks).mean())
+    assert after <= before and after < 1e-6
+
+
+def test_a_trained_model_goes_to_pytorch_by_names(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm(3), nn.Linear(3, 1))
+    nn.save_torch_weights(tmp_path / "net.safetensors", model)
+    names = ["0.bias", "0.weight", "1.bias", "1.num_batches_tracked", "1.running_mean"]
+    assert sorted(nn.load(tmp_path / "net.safetensors")) == [
+        *names,
+        *("1.running_var", "1.weight", "2.bias", "2.weight"),
+    ]

@@ -61,6 +61,7 @@ def test_one_process(device: str) -> None:
 
 def test_training_on_one_process() -> None:
     mpi_program.check_training("numpy")
+    mpi_program.check_frozen_parameters("numpy")
 
 
 def test_trainer_on_one_process(tmp_path: Path) -> None:

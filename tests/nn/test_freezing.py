@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -289,6 +291,21 @@ def test_a_compiled_function_cannot_freeze() -> None:
 
     with pytest.raises(tn.errors.TraceError, match=r"x.requires_grad is set while a net"):
         tn.compile(f)(tn.asarray(X))
+
+
+def test_a_frozen_parameter_explains_the_missing_gradient() -> None:
+    model = Net()
+    model.head.freeze("bias")
+    loss_of(model).backward()
+    assert "it is frozen: its requires_grad is False" in str(model.head.bias.explain_grad())
+
+
+def test_copies_and_other_devices_keep_the_flag() -> None:
+    model = nn.Linear(2, 2)
+    model.freeze("bias")
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert frozen_names(other) == ["bias"]
+    assert frozen_names(model.to_device("strict")) == ["bias"]
 
 
 def test_a_summary_counts_frozen_parameters() -> None:

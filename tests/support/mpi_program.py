@@ -182,7 +182,12 @@ class Step:
 
 
 def train(
-    device: str, kind: Any, comm: distributed.Communicator, way: str, clip: float | None = None
+    device: str,
+    kind: Any,
+    comm: distributed.Communicator,
+    way: str,
+    clip: float | None = None,
+    freezes: bool = False,
 ) -> list[Any]:
     """Parameters after 50 steps on the part of this rank of each batch of 7 examples."""
     model = Model(device)
@@ -199,8 +204,13 @@ def train(
         xs, ts = rng.normal(size=(count, 4)), rng.normal(size=(count, 3))
         own = slice(comm.rank, None, comm.size)
         x, t = tn.asarray(xs[own], device=device), tn.asarray(ts[own], device=device)
+        if freezes and number in (10, 30):
+            before = tn.to_host(model.b.array).copy()
+            model.b.requires_grad = number == 30
         # without the count, the ranks record nets at different steps
         step.run(x.detach(), t.detach(), count if way == "sum" else 0)
+        if freezes and number >= 10:
+            assert (tn.to_host(model.b.array) == before).all() == (number < 30)
     if comm.size > 1:
         assert optimizer.sent > 0
     return [tn.to_host(p.array) for p in (model.w, model.b)]
@@ -363,6 +373,17 @@ class Failing(tn.FunctionNode):
 
     def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
         raise ArithmeticError("planned")
+
+
+def check_frozen_parameters(device: str) -> None:
+    """A parameter that is frozen for some steps has no place in the messages."""
+    alone = distributed.Communicator()
+    for kind in (lambda p: nn.SGD(p, lr=0.1, momentum=0.9), lambda p: nn.AdamW(p, lr=0.01)):
+        expected = train(device, kind, alone, "after", freezes=True)
+        for way in WAYS:
+            found = train(device, kind, COMM, way, freezes=True)
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_allclose(a, b, rtol=0, atol=1e-12, err_msg=way)
 
 
 def check_half_precision() -> None:
@@ -715,6 +736,7 @@ def main() -> None:
     for device in ("numpy", "fast"):
         check_training(device)
         check_compiled_collectives(device)
+        check_frozen_parameters(device)
         check_sync_batch_norm(device, compiled=True)
     check_few_examples()
     check_training_with_sync_batch_norm()

@@ -72,8 +72,9 @@ def places_of(model: Module) -> list[NamedArray]:
 def _is_at_rest(parts: tuple[str, ...], around: tuple[Module, ...]) -> bool:
     """True for the weight that a wrapper such as WeightNorm computes anew."""
     wrapper = around[-2] if len(around) > 1 else None
-    is_wrapped = isinstance(wrapper, WeightNorm | SpectralNorm) and around[-1] is wrapper.layer
-    return is_wrapped and parts[-1] == wrapper.name
+    if not isinstance(wrapper, WeightNorm | SpectralNorm):
+        return False
+    return around[-1] is wrapper.layer and parts[-1] == wrapper.name
 
 
 def _torch_name(parts: tuple[str, ...], around: tuple[Module, ...]) -> str:

@@ -23,7 +23,7 @@ from tinynode.devices import is_floating, to_host
 from tinynode.errors import OperandError, describe, dtype_name, number_text, printable
 from tinynode.hooks.not_finite import first_bad, is_finite, place_text
 from tinynode.hooks.origins import Origin, OriginFinder, place_of
-from tinynode.nn.parameter import Buffer
+from tinynode.nn.parameter import Buffer, Parameter
 from tinynode.show.graphs.text import functions_behind
 
 _WIDTH = 92
@@ -228,9 +228,14 @@ def _no_gradient_required(x: Variable) -> list[str]:
         ]
     if isinstance(x, Buffer):
         return ["it is a Buffer: state that is not trained. Only a Parameter gets a gradient."]
+    if isinstance(x, Parameter):
+        return [
+            "it is frozen: its requires_grad is False. Call model.unfreeze(), or set its "
+            "requires_grad to True, and compute again."
+        ]
     return [
         "it requires no gradient. One of these made it so:",
-        "- it was made with requires_grad=False, or was frozen by requires_grad = False;",
+        "- it was made with requires_grad=False;",
         "- it was made by as_variable, which takes an array as a constant;",
         "- it is a detach() of another Variable: look at the grad of that one;",
         "- it was computed from Variables none of which requires a gradient;",
