@@ -12,7 +12,7 @@ import pytest
 import tinynode as tn
 from tinynode import nn
 from tinynode.errors import StateError
-from tinynode.interop.torch_weights import _IN_BOTH
+from tinynode.interop.torch_layers import IN_BOTH
 
 F = tn.functions
 RNG = np.random.default_rng(11)
@@ -167,10 +167,10 @@ def test_pytorch_loads_each_layer_strictly_and_gives_its_outputs(
 def test_the_rows_have_every_layer_of_both() -> None:
     made = [make() for make, *_ in ROWS.values()]
     kinds = {type(module) for model in made for module in model.modules()}
-    missing = [cls.__name__ for cls in _IN_BOTH if not any(issubclass(k, cls) for k in kinds)]
+    missing = [cls.__name__ for cls in IN_BOTH if not any(issubclass(k, cls) for k in kinds)]
     assert missing == []
     layers = [getattr(nn, name) for name in nn.__all__ if isinstance(getattr(nn, name), type)]
-    own = [cls for cls in layers if issubclass(cls, _IN_BOTH) and "Pool" not in cls.__name__]
+    own = [cls for cls in layers if issubclass(cls, IN_BOTH) and "Pool" not in cls.__name__]
     assert [cls for cls in own if cls not in kinds] == []
 
 
@@ -288,5 +288,6 @@ def test_frozen_parameters_and_other_devices(tmp_path: Path) -> None:
 def test_a_module_that_holds_itself(tmp_path: Path) -> None:
     model = nn.Sequential(nn.Linear(2, 2))
     model.me = [model]  # type: ignore[attr-defined]
+    model.me.append(model.me)  # type: ignore[attr-defined]
     nn.save_torch_weights(tmp_path / "net.safetensors", model)
     assert sorted(nn.load(tmp_path / "net.safetensors")) == ["0.bias", "0.weight"]

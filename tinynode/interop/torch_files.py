@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tinynode.errors import StateError
-from tinynode.interop.torch_names import suggestion
+from tinynode.interop.torch_matching import suggestion
 from tinynode.nn.serializers import load
 from tinynode.nn.state import host_array
 

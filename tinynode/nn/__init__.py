@@ -21,7 +21,8 @@ import importlib
 import typing
 
 from tinynode import functions, habits
-from tinynode.interop.torch_weights import load_torch_weights, save_torch_weights
+from tinynode.interop.torch_saving import save_torch_weights
+from tinynode.interop.torch_weights import load_torch_weights
 from tinynode.nn import datasets, initializers, metrics, schedules, transforms
 from tinynode.nn.adaptive import Adagrad, Lion, NAdam, RMSprop
 from tinynode.nn.attention import MultiHeadAttention, TransformerBlock
