@@ -59,7 +59,7 @@ FAMILIES = (
     Family(
         "linear-algebra",
         "Linear algebra",
-        ("linalg", "cofactors", "decompositions"),
+        ("linalg", "cofactors", "decompositions", "triangular"),
         "inverse, norm",
     ),
     Family("complex", "Complex numbers", ("complex_numbers",), "conjugate, Wirtinger"),

@@ -26,6 +26,7 @@ from tinynode.functions.linalg import Cholesky, Inv, Solve
 from tinynode.functions.loss import check_labels
 from tinynode.functions.normalization import Standardize, StandardizeGrad
 from tinynode.functions.scaling import scale_of, square_range
+from tinynode.functions.triangular import SolveTriangular
 
 Arrays = tuple[Any, ...]
 Kernel = Callable[[Any, Arrays], Any]
@@ -315,5 +316,5 @@ KERNELS: dict[type, Kernel] = {
 }
 """The kernels in place of portable forwards; a subclass runs the portable forward."""
 
-CHECKED: frozenset[type] = frozenset({Cholesky, Inv, Solve})
+CHECKED: frozenset[type] = frozenset({Cholesky, Inv, Solve, SolveTriangular})
 """Classes that raise LinAlgError, as with NumPy; CuPy raises only on request."""

@@ -1170,6 +1170,31 @@ REFUSED = {
         r"Solve.*\(2,\) and \(4,\).*\(x1\): shape \(2, 3, 3\)",
     ),
     "solve text": (lambda: linalg.solve(ones(2, 2), "a"), OperandError, "solve: x2 .*str 'a'"),
+    "solve_triangular singular": (
+        lambda: linalg.solve_triangular(np.diag([1.0, 0.0]), np.ones(2)),
+        ValueError,
+        r"(?i)solve_triangular: singular.*\(2, 2\).*diagonal .* no zero",
+    ),
+    "solve_triangular oblong": (
+        lambda: linalg.solve_triangular(ones(2, 3), ones(2)),
+        InvalidType,
+        "SolveTriangular.*3 != 2",
+    ),
+    "solve_triangular text": (
+        lambda: linalg.solve_triangular(ones(2, 2), "a"),
+        OperandError,
+        "solve_triangular: b .*str 'a'",
+    ),
+    "solve_triangular flag": (
+        lambda: linalg.solve_triangular(ones(2, 2), ones(2), upper="no"),
+        OperandError,
+        "solve_triangular: upper must be True or False",
+    ),
+    "cholesky_solve text": (
+        lambda: linalg.cholesky_solve("a", ones(2, 2)),
+        OperandError,
+        "cholesky_solve: b .*str 'a'",
+    ),
     "svd full": (
         lambda: linalg.svd(ones(2, 3)),
         ValueError,

@@ -316,6 +316,16 @@ def linalg_rows() -> list[Row]:
         ("qr r wide", lambda x: L.qr(x).R, lambda x: tl.qr(x)[1], [normal(2, 4)]),
         ("solve", L.solve, tl.solve, [a, normal(2, 3, 4)]),
         ("solve vector", L.solve, tl.solve, [square(3, 3), normal(3)]),
+        *[(f"solve_triangular {upper} {unit}",
+           lambda x, y, upper=upper, unit=unit: L.solve_triangular(
+               x, y, upper=upper, unit_diagonal=unit),
+           lambda x, y, upper=upper, unit=unit: tl.solve_triangular(
+               x, y, upper=upper, unitriangular=unit), [a, normal(2, 3, 4)])
+          for upper in (False, True) for unit in (False, True)],
+        *[(f"cholesky_solve {upper}",
+           lambda x, y, upper=upper: L.cholesky_solve(x, y, upper=upper),
+           lambda x, y, upper=upper: torch.cholesky_solve(x, y, upper=upper),
+           [normal(2, 3, 4), a]) for upper in (False, True)],
         ("det", L.det, tl.det, [a]),
         ("slogdet", lambda x: L.slogdet(x).logabsdet, lambda x: tl.slogdet(x).logabsdet, [a]),
         ("cholesky", symmetric(L.cholesky), symmetric(tl.cholesky), [spd(2, 3, 3)]),

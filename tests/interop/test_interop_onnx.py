@@ -122,6 +122,7 @@ ROWS = {case.id: case for case in CASES if case.order > 0 and "float32" in case.
 
 REASONS = {
     r"(Cofactors|CofactorsGrad|cholesky|det|eigh|eigvalsh|inv|pinv|solve)-(?!.*no-(rows|stack|col))"
+    r"|(cholesky_solve|solve_triangular)-(?!.*no-(rows|stack|col))"
     r"|(qr|slogdet|svd|svdvals)-|matrix_norm-(2|-2|nuc)|matrix_power--": (
         "ONNX has no inverse, no solver and no decomposition of matrices"
     ),

@@ -67,9 +67,9 @@ MatMulOfTransposed Max MaxPool2d MaxPool2dGrad Maximum Mean Min Minimum Multiply
 OneHot PermuteDims Pinv PolyGamma Positions PositionsAlongAxis Positive Pow PowConstant Prod Qr
 ReLU ReLUGrad Real Reciprocal Remainder Reshape Roll Round RowWeights SameInfinity SetItem
 SetItemGrad Sigmoid Sign SignBit Sin Sinh SlogDet Softmax SoftmaxCrossEntropy
-SoftmaxCrossEntropyGrad SoftmaxGrad Solve Split Sqrt Square Stack Standardize StandardizeGrad Std
-Subtract Sum SumTo Svd TakeAlongAxis TakeRows TakeWinners Tan Tanh TanhGELU TanhGELUGrad ToDevice
-Trunc Unfold Unstack VecDot VectorNorm Where ZeroSafeDivide ZeroSafeMultiply
+SoftmaxCrossEntropyGrad SoftmaxGrad Solve SolveTriangular Split Sqrt Square Stack Standardize
+StandardizeGrad Std Subtract Sum SumTo Svd TakeAlongAxis TakeRows TakeWinners Tan Tanh TanhGELU
+TanhGELUGrad ToDevice Trunc Unfold Unstack VecDot VectorNorm Where ZeroSafeDivide ZeroSafeMultiply
 """
 
 SHOW = """
@@ -78,8 +78,9 @@ training_curves transfers watch
 """
 
 LINALG = """
-cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power matrix_transpose
-outer pinv qr slogdet solve svd svdvals tensordot trace vecdot vector_norm
+cholesky cholesky_solve cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power
+matrix_transpose outer pinv qr slogdet solve solve_triangular svd svdvals tensordot trace vecdot
+vector_norm
 """
 
 FFT = """

@@ -44,6 +44,7 @@ from tinynode.functions import (
     shapes,
     special,
     statistical,
+    triangular,
     trigonometric,
     volumes,
 )
@@ -88,6 +89,7 @@ from tinynode.functions.searching import *
 from tinynode.functions.shapes import *
 from tinynode.functions.special import *
 from tinynode.functions.statistical import *
+from tinynode.functions.triangular import *
 from tinynode.functions.trigonometric import *
 from tinynode.functions.volumes import *
 
@@ -136,6 +138,7 @@ __all__ += searching.__all__
 __all__ += shapes.__all__
 __all__ += special.__all__
 __all__ += statistical.__all__
+__all__ += triangular.__all__
 __all__ += trigonometric.__all__
 __all__ += volumes.__all__
 

@@ -77,11 +77,13 @@ from tinynode.functions.statistical import ReducingNode
 from tinynode.functions.statistical import max as max_
 from tinynode.functions.statistical import min as min_
 from tinynode.functions.statistical import sum as sum_
+from tinynode.functions.triangular import SolveTriangular, cholesky_solve, solve_triangular
 from tinynode.habits import missing_attribute
 from tinynode.type_check import TypeInfoTuple, broadcasts, expect, is_floating
 
 __all__ = [
     "cholesky",
+    "cholesky_solve",
     "cross",
     "det",
     "diagonal",
@@ -97,6 +99,7 @@ __all__ = [
     "qr",
     "slogdet",
     "solve",
+    "solve_triangular",
     "svd",
     "svdvals",
     "tensordot",
@@ -281,8 +284,9 @@ class Cholesky(SquareMatrixNode):
         )
         transposed = matrix_transpose(lower)
         inner = matmul(transposed, gl) * constant_beside(lower, mask)
-        half = solve(transposed, inner)
-        return (symmetric(solve(transposed, matrix_transpose(half))),)
+        half = SolveTriangular(upper=True).apply((transposed, inner))[0]
+        whole = SolveTriangular(upper=True).apply((transposed, matrix_transpose(half)))[0]
+        return (symmetric(whole),)
 
 
 def cholesky(x: Any, *, upper: bool = False) -> Variable:
@@ -390,7 +394,8 @@ class Qr(MatrixNode):
         mirrored = tril(inner) + matrix_transpose(tril(inner, k=-1))
         total = matmul(q, mirrored)
         total = total if gq is None else total + gq
-        return (matrix_transpose(solve(r, matrix_transpose(total))),)
+        solved = SolveTriangular(upper=True).apply((r, matrix_transpose(total)))[0]
+        return (matrix_transpose(solved),)
 
 
 def qr(x: Any, *, mode: str = "reduced") -> QrResult:

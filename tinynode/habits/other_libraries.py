@@ -39,7 +39,8 @@ NUMPY = (
     Habit("linalg", "multi_dot", "x @ y @ z"),
     Habit("linalg", "matrix_rank cond", "np.linalg.matrix_rank(tn.to_host(x.array))"),
     Habit("linalg", "inverse", "F.linalg.inv(x)"),
-    Habit("linalg", "cholesky_solve", "F.linalg.solve(a, b)"),
+    Habit("linalg", "cho_solve", "F.linalg.cholesky_solve(b, factor)"),
+    Habit("linalg", "triangular_solve", "F.linalg.solve_triangular(a, b, upper=True)"),
     Habit("random", "rand random sample", "tn.random.uniform(shape)"),
     Habit("random", "randn standard_normal", "tn.random.normal(shape)"),
     Habit(

@@ -520,6 +520,10 @@ for name, ref, torch_name, data in (
 entry("linalg.matrix_power", lambda x, n: np.linalg.matrix_power(x, n),
       lambda t, x: t.linalg.matrix_power(x, 3), STACK, n=3)
 entry("linalg.solve", np.linalg.solve, "linalg.solve", STACK, STACK)
+entry("linalg.solve_triangular", lambda a, b: np.linalg.solve(np.tril(a), b),
+      lambda t, a, b: t.linalg.solve_triangular(a, b, upper=False), STACK, STACK)
+entry("linalg.cholesky_solve", lambda b, a: np.linalg.solve(a @ np.matrix_transpose(a), b),
+      "cholesky_solve", STACK, STACK)
 entry("linalg.vector_norm", lambda x, axis: np.linalg.vector_norm(x, axis=axis),
       lambda t, x: t.linalg.vector_norm(x, dim=1), MATRIX, axis=1)
 entry("linalg.cross", np.linalg.cross, "linalg.cross",
