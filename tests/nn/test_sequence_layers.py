@@ -40,6 +40,13 @@ def block(norm_first: bool) -> Callable[..., nn.Module]:
     return make
 
 
+def decoder_block(norm_first: bool) -> Callable[..., nn.Module]:
+    def make(**where: Any) -> nn.Module:
+        return nn.TransformerDecoderBlock(4, 2, 5, norm_first=norm_first, **where)
+
+    return make
+
+
 def recurrent(kind: str, **options: Any) -> Callable[..., nn.Module]:
     def make(**where: Any) -> nn.Module:
         layer: nn.Module = getattr(nn, kind)(2, 3, **options, **where)
@@ -81,6 +88,8 @@ LAYERS: dict[str, tuple[Callable[..., nn.Module], Callable[..., Any], list[tuple
     ),
     "TransformerBlock": (block(True), plain, [(2, 3, 4)]),
     "TransformerBlock last": (block(False), plain, [(2, 3, 4)]),
+    "TransformerDecoderBlock": (decoder_block(True), plain, [(2, 3, 4), (2, 2, 4)]),
+    "TransformerDecoderBlock last": (decoder_block(False), plain, [(2, 3, 4), (2, 2, 4)]),
     "PositionalEncoding": (lambda **where: nn.PositionalEncoding(3), plain, [(2, 3, 3)]),
     "RotaryEncoding": (lambda **where: nn.RotaryEncoding(4), plain, [(2, 3, 4)]),
     "Bilinear": (lambda **where: nn.Bilinear(2, 3, 2, **where), plain, [(2, 2, 2), (2, 2, 3)]),

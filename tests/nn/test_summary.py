@@ -76,6 +76,10 @@ LAYERS: dict[str, tuple[Callable[[], Any], Any]] = {
     "Sequential": (lambda: nn.Sequential(nn.Linear(5, 4), F.relu, nn.Linear(4, 2)), ROWS),
     "SpectralNorm": (lambda: nn.SpectralNorm(nn.Linear(5, 4)), ROWS),
     "TransformerBlock": (lambda: nn.TransformerBlock(8, 2), (2, 3, 8)),
+    "TransformerDecoderBlock": (
+        lambda: nn.TransformerDecoderBlock(8, 2),
+        [(2, 3, 8), (2, 5, 8)],
+    ),
     "Upsample": (lambda: nn.Upsample(scale=2), IMAGES),
     "WeightNorm": (lambda: nn.WeightNorm(nn.Conv2d(4, 6, 3)), IMAGES),
 }

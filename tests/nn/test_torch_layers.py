@@ -228,6 +228,36 @@ def test_the_block_is_an_encoder_layer(norm_first: bool, masked: bool) -> None:
           [normal(2, 3, 4)], rename)  # fmt: skip
 
 
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("mask", ["none", "causal", "padding", "memory", "added"])
+def test_the_decoder_block_is_a_decoder_layer(norm_first: bool, mask: str) -> None:
+    theirs = torch.nn.TransformerDecoderLayer(
+        4, 2, 6, 0.0, "relu", batch_first=True, norm_first=norm_first, dtype=torch.float64
+    )
+    ours = nn.TransformerDecoderBlock(
+        4, 2, 6, activation=F.relu, norm_first=norm_first, causal=mask == "causal", dtype="float64"
+    )
+    rename = {f"norm{i}.{name}": f"norm{i}.{own}" for i in (1, 2, 3)
+              for name, own in (("weight", "gamma"), ("bias", "beta"))}  # fmt: skip
+    load(ours, theirs, rename)
+    hidden = np.array([[False, False, True], [False, False, False]])
+    memory_hidden = np.array([[False] * 5, [False] * 4 + [True]])
+    given: dict[str, Any] = {
+        "padding": {"tgt_key_padding_mask": hidden, "memory_key_padding_mask": memory_hidden},
+        "memory": {"memory_mask": np.triu(np.ones((3, 5), bool), 2)},
+        "added": {"tgt_mask": normal(3, 3), "memory_mask": normal(3, 5)},
+        "causal": {"tgt_mask": np.triu(np.ones((3, 3), bool), 1)},
+    }.get(mask, {})
+    names = {"tgt_mask": "attn_mask", "tgt_key_padding_mask": "key_padding_mask"}
+    their_masks = {name: torch.tensor(value) for name, value in given.items()}
+    our_masks = {names.get(name, name): value for name, value in given.items()}
+    if mask == "causal":
+        our_masks = {}
+    agree(ours, theirs, lambda x, y: [ours(x, y, **our_masks)],
+          lambda x, y: [theirs(x, y, **their_masks)],
+          [normal(2, 3, 4), normal(2, 5, 4)], rename)  # fmt: skip
+
+
 def test_bilinear() -> None:
     theirs = torch.nn.Bilinear(3, 2, 4, dtype=torch.float64)
     ours = nn.Bilinear(3, 2, 4, dtype="float64")

@@ -250,11 +250,17 @@ def scaled_dot_product_attention(
 
 
 def attention_weights(
-    query: Variable, key: Variable, mask: Any = None, causal: bool = False, bias: Any = None
+    query: Variable,
+    key: Variable,
+    mask: Any = None,
+    causal: bool = False,
+    bias: Any = None,
+    start: int = 0,
 ) -> Variable:
     """softmax(query key^T / sqrt(d) + bias), and 0 where the mask hides: (..., n, m).
 
     The arguments are those of ``scaled_dot_product_attention``; ``bias`` is added to the scores.
+    With ``causal``, query i sees keys 0 to start + i.
     """
     scale = 1.0 / math.sqrt(query.shape[-1] or 1)
     # a float16 score ends at 65,504
@@ -266,7 +272,8 @@ def attention_weights(
     if causal:
         n, m = scores.shape[-2:]
         xp, device = scores.xp, scores.raw.device
-        allowed = xp.arange(n, device=device)[:, None] >= xp.arange(m, device=device)[None, :]
+        last = xp.arange(start, start + n, device=device)
+        allowed = last[:, None] >= xp.arange(m, device=device)[None, :]
         scores = where(allowed, scores, -math.inf)
     weights = softmax(scores, axis=-1)
     return narrowed(weights, query) if is_float16(key.raw) else weights

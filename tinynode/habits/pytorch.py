@@ -176,6 +176,7 @@ FUNCTIONS = (
     Habit("F x", "trace", "F.linalg.trace(x)"),
     Habit("tn F x", "diag diagonal", "F.linalg.diagonal(x)"),
     Habit("tn F x", "inverse", "F.linalg.inv(x)"),
+    Habit("tn F", "cholesky_solve", "F.linalg.cholesky_solve(b, factor)"),
     Habit("tn F x", "det logdet", "F.linalg.det(x)", "F.linalg.slogdet gives the logarithm."),
     Habit("tn F x", "svd", "F.linalg.svd(x)"),
     Habit("tn F x", "norm", "F.linalg.vector_norm(x)"),
@@ -331,7 +332,14 @@ LAYERS = (
     Habit("nn", "LazyLinear", "nn.Linear(3, 4)", "Both sizes are given."),
     Habit("nn", "DataParallel", "nn.Sequential(layer)", "One process uses one device."),
     Habit("nn", "clip_grad_norm_ clip_grad_norm", "nn.clip_gradients(model, 1.0)"),
-    Habit("nn", "Transformer TransformerEncoderLayer", "nn.TransformerBlock(size, heads)"),
+    Habit("nn", "TransformerEncoderLayer", "nn.TransformerBlock(size, heads)"),
+    Habit("nn", "TransformerDecoderLayer", "nn.TransformerDecoderBlock(size, heads)"),
+    Habit(
+        "nn",
+        "Transformer TransformerEncoder TransformerDecoder",
+        "[nn.TransformerBlock(size, heads) for _ in range(6)]",
+        "A decoder is a list of nn.TransformerDecoderBlock.",
+    ),
     Habit("nn", "EmbeddingBag", "nn.Embedding(rows, size)"),
     Habit(
         "initializers",

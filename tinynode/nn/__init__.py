@@ -25,7 +25,7 @@ from tinynode.interop.torch_saving import save_torch_weights
 from tinynode.interop.torch_weights import load_torch_weights
 from tinynode.nn import datasets, initializers, metrics, schedules, transforms
 from tinynode.nn.adaptive import Adagrad, Lion, NAdam, RMSprop
-from tinynode.nn.attention import MultiHeadAttention, TransformerBlock
+from tinynode.nn.attention import KeyValueCache, MultiHeadAttention
 from tinynode.nn.averages import ExponentialMovingAverage
 from tinynode.nn.checkpoints import load_checkpoint, save_checkpoint
 from tinynode.nn.clipping import clip_gradients, clip_gradients_by_value
@@ -67,6 +67,7 @@ from tinynode.nn.resizing_layers import (
 )
 from tinynode.nn.serializers import load, save
 from tinynode.nn.trainer import Trainer
+from tinynode.nn.transformer import DecoderCache, TransformerBlock, TransformerDecoderBlock
 from tinynode.nn.weight_norms import SpectralNorm, WeightNorm
 
 __all__ = [
@@ -94,6 +95,7 @@ __all__ = [
     "ConvTranspose3d",
     "DataLoader",
     "Dataset",
+    "DecoderCache",
     "Dropout",
     "Embedding",
     "ExponentialMovingAverage",
@@ -104,6 +106,7 @@ __all__ = [
     "Identity",
     "ImageFolder",
     "InstanceNorm",
+    "KeyValueCache",
     "LBFGS",
     "LSTM",
     "LSTMCell",
@@ -135,6 +138,7 @@ __all__ = [
     "TableDataset",
     "Trainer",
     "TransformerBlock",
+    "TransformerDecoderBlock",
     "Upsample",
     "WeightNorm",
     "clip_gradients",

@@ -1,10 +1,12 @@
-"""Layers of attention: several heads, and the block of a transformer."""
+"""The layer of attention with several heads, and a cache of keys and values.
+
+Requirement: text is generated one token at a time, and earlier tokens keep their keys and values.
+The caller has them in a ``KeyValueCache``; no layer keeps a cache.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from tinynode import functions
 from tinynode.core.conversion import as_flag
@@ -18,8 +20,51 @@ from tinynode.nn.initializers import glorot_uniform, zeros
 from tinynode.nn.inputs import as_input
 from tinynode.nn.layers import Dropout, Linear
 from tinynode.nn.module import Module
-from tinynode.nn.normalization_layers import LayerNorm
 from tinynode.nn.parameter import Parameter, new_parameter
+
+
+class KeyValueCache(NamedTuple):
+    """The keys and values that a layer of attention has computed so far.
+
+    ``KeyValueCache()`` is empty. A call with a cache gives another cache, and leaves the given one
+    as it is: so a search with several continuations may go on from one cache twice.
+
+        cache = nn.KeyValueCache()
+        for token in tokens:
+            y, cache = block(embed(token), cache=cache)
+
+    The arrays are Variables of the graph. In ``no_backprop_mode`` they have no gradient.
+
+    Attributes:
+        keys: (batch, num_heads, length, embed_dim / num_heads), or None.
+        values: as the keys.
+    """
+
+    keys: Variable | None = None
+    values: Variable | None = None
+
+    @property
+    def length(self) -> int:
+        """The number of keys, which is the position of the next token."""
+        return 0 if self.keys is None else self.keys.shape[2]
+
+    def extended(self, keys: Variable, values: Variable) -> KeyValueCache:
+        """A cache with more keys and values behind those of this cache.
+
+        Raises:
+            ValueError: the batch, the heads or their size differ.
+        """
+        if self.keys is None or self.values is None:
+            return KeyValueCache(keys, values)
+        own, new = self.keys.shape, keys.shape
+        if own[:2] != new[:2] or own[3] != new[3] or self.values.shape != own:
+            raise ValueError(
+                "MultiHeadAttention: cache has keys of (batch, heads, length, size) "
+                f"{own} and values of {self.values.shape}, the new keys are {new}. Each layer and "
+                "each batch needs its own cache, which starts as nn.KeyValueCache()."
+            )
+        both = (self.keys, keys), (self.values, values)
+        return KeyValueCache(*[functions.concat(pair, axis=2) for pair in both])
 
 
 class MultiHeadAttention(Module):
@@ -110,8 +155,10 @@ class MultiHeadAttention(Module):
         attn_mask: Any = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
-    ) -> tuple[Variable, Variable | None]:
-        """(y, weights), as PyTorch's layer.
+        *,
+        cache: KeyValueCache | None = None,
+    ) -> Any:
+        """(y, weights), as PyTorch's layer; with a cache (y, weights, the longer cache).
 
         Masks have PyTorch's sense: True *hides*. In the mask of
         ``functions.scaled_dot_product_attention``, True shows. A query that sees no key has the
@@ -128,15 +175,18 @@ class MultiHeadAttention(Module):
             average_attn_weights: True for the mean of the heads' weights; False for the weights
                 of each head: (batch, num_heads, n, m).
             is_causal: query i sees keys 0 to i only. Needs no ``attn_mask``.
+            cache: earlier keys and values. The new keys stand behind them, and m counts all of
+                them. With ``is_causal``, query i sees keys 0 to ``cache.length`` + i.
 
         Raises:
-            OperandError: a mask is neither bool nor floating.
+            OperandError: a mask is neither bool nor floating, or the cache is none.
             ValueError: a shape does not fit.
         """
         name = type(self).__name__
         need_weights = as_flag(name, "need_weights", need_weights)
         average = as_flag(name, "average_attn_weights", average_attn_weights)
         is_causal = as_flag(name, "is_causal", is_causal)
+        start = 0 if cache is None else checked_cache(name, cache).length
         key = query if key is None else key
         value = key if value is None else value
         same = query is key is value
@@ -146,16 +196,19 @@ class MultiHeadAttention(Module):
         value = query if same else self._batch_to_front(self._batched("value", value, self.vdim))
         self._check_together(query, key, value)
         q, k, v = (self._heads(one) for one in self._projected(query, key, value, same))
+        if cache is not None:
+            cache = cache.extended(k, v)
+            k, v = cache  # type: ignore[assignment]
         bias, mask = self._masks(attn_mask, key_padding_mask, q, k)
-        weights = self.dropout(attention_weights(q, k, mask, is_causal, bias))
+        weights = self.dropout(attention_weights(q, k, mask, is_causal, bias, start))
         y = functions.permute_dims(functions.matmul(weights, v), (0, 2, 1, 3))
         y = self.out_proj(functions.reshape(y, query.shape))
+        y = self._batch_from_front(y, single)
         shown: Variable | None = None
         if need_weights:
             shown = functions.mean(weights, axis=1) if average else weights
-        if single:
-            return y[0], None if shown is None else shown[0]
-        return (y if self.batch_first else functions.permute_dims(y, (1, 0, 2))), shown
+            shown = shown[0] if single else shown
+        return (y, shown) if cache is None else (y, shown, cache)
 
     def _batched(self, argument: str, x: Any, size: int) -> Variable:
         """A Variable of two or three axes; an array takes the dtype of the parameters."""
@@ -175,6 +228,12 @@ class MultiHeadAttention(Module):
         if x.ndim == 2:
             return functions.expand_dims(x, axis=0)
         return x if self.batch_first else functions.permute_dims(x, (1, 0, 2))
+
+    def _batch_from_front(self, y: Variable, single: bool) -> Variable:
+        """The output in the order of the inputs; ``single`` is a sequence without a batch."""
+        if single:
+            return y[0]
+        return y if self.batch_first else functions.permute_dims(y, (1, 0, 2))
 
     def _check_together(self, query: Variable, key: Variable, value: Variable) -> None:
         if key.shape[:2] != value.shape[:2] or query.shape[0] != key.shape[0]:
@@ -234,6 +293,20 @@ class MultiHeadAttention(Module):
         return f"{self.embed_dim}, {self.num_heads}{more}"
 
 
+def checked_cache(layer: str, cache: Any) -> KeyValueCache:
+    """The cache of a call.
+
+    Raises:
+        OperandError: the value is no cache, such as a list of caches of several layers.
+    """
+    if not isinstance(cache, KeyValueCache):
+        raise OperandError(
+            f"{layer}: cache must be an nn.KeyValueCache, got {describe(cache)}. Start with "
+            "nn.KeyValueCache(), one for each layer, and give the cache of the last call."
+        )
+    return cache
+
+
 def _mask(
     argument: str, mask: Any, q: Variable, shapes: tuple[tuple[int, ...], ...], **only: bool
 ) -> Variable:
@@ -252,120 +325,3 @@ def _mask(
         allowed = " or ".join(str(shape) for shape in shapes)
         raise ValueError(f"{name}: {argument} must have shape {allowed}, got {given.shape}.")
     return given
-
-
-class TransformerBlock(Module):
-    """Self-attention and a network of two layers, each with a residual and a LayerNorm.
-
-    norm_first=True, as in GPT-2: h = x + attention(norm1(x)),
-    y = h + linear2(activation(linear1(norm2(h)))).
-    norm_first=False, as in the paper: h = norm1(x + attention(x)),
-    y = norm2(h + linear2(activation(linear1(h)))).
-
-    x: (batch, length, embed_dim) -> y: as x; always batch first, for tokens are (batch, length).
-    Both forms are PyTorch's ``TransformerEncoderLayer(..., batch_first=True)``, with the names
-    ``self_attn``, ``linear1``, ``linear2``, ``norm1`` and ``norm2``. PyTorch's defaults are
-    ``norm_first=False``, ``activation=relu``, ``dropout=0.1`` and 2048 hidden elements.
-    After the last block with norm_first=True, add an ``nn.LayerNorm``.
-
-    Source: Vaswani et al., Attention Is All You Need, 2017; Radford et al., Language Models are
-    Unsupervised Multitask Learners, 2019.
-
-    Args:
-        embed_dim: the length of x's last axis.
-        num_heads: the number of heads, a divisor of embed_dim.
-        hidden_size: the length of the outputs of linear1; 4 embed_dim by default.
-        dropout: the ratio of dropout on the weights, inside of the network and before each sum.
-        activation: the function between the two layers.
-        norm_first: True to normalise before attention and network, False after the sums.
-        causal: True for a position that sees itself and earlier positions only.
-        bias: True for the biases of attention and network.
-        eps: of the LayerNorms.
-        dtype: the parameters' dtype; ``config.dtype`` by default.
-        device: the device of the parameters; the current device by default.
-
-    Raises:
-        TypeError: a size is no integer, or the activation cannot be called.
-        ValueError: a setting is out of range, or num_heads does not divide embed_dim.
-    """
-
-    one_line = True
-
-    def __init__(
-        self,
-        embed_dim: int,
-        num_heads: int,
-        hidden_size: int | None = None,
-        dropout: float = 0.0,
-        activation: Callable[[Any], Variable] = functions.gelu,
-        *,
-        norm_first: bool = True,
-        causal: bool = False,
-        bias: bool = True,
-        eps: float = 1e-5,
-        dtype: Any = None,
-        device: str | Device | None = None,
-    ) -> None:
-        name = "TransformerBlock"
-        size = checked_size(f"{name}: embed_dim", embed_dim)
-        hidden = 4 * size
-        if hidden_size is not None:
-            hidden = checked_size(f"{name}: hidden_size", hidden_size)
-        if not callable(activation):
-            raise TypeError(f"{name}: activation must be a function, got {describe(activation)}.")
-        ratio = checked_number(f"{name}: dropout", dropout, 0.0, 1.0)
-        checked_number(f"{name}: eps", eps, 0.0, math.inf)
-        where: dict[str, Any] = {"dtype": dtype, "device": device}
-        self.self_attn = MultiHeadAttention(
-            size, num_heads, ratio, bias, batch_first=True, **where
-        )
-        self.linear1 = Linear(size, hidden, bias, **where)
-        self.linear2 = Linear(hidden, size, bias, **where)
-        self.norm1 = LayerNorm(size, eps, **where)
-        self.norm2 = LayerNorm(size, eps, **where)
-        self.dropout = Dropout(ratio)
-        self.activation = activation
-        self.norm_first = as_flag(name, "norm_first", norm_first)
-        self.causal = as_flag(name, "causal", causal)
-
-    def forward(self, x: Any, attn_mask: Any = None, key_padding_mask: Any = None) -> Variable:
-        """y; the masks are those of ``MultiHeadAttention``: True hides.
-
-        Raises:
-            ValueError: a shape does not fit.
-        """
-        y: Variable
-        weight = self.linear1.weight
-        x = as_input(x, weight)
-        y = as_operands("TransformerBlock", x, weight, names=("x", "weight"))[0]
-        if y.ndim == 2:
-            raise ValueError(
-                f"TransformerBlock: x must be (batch, length, size), got shape {y.shape}. Add the "
-                "batch: x[None]."
-            )
-        if self.norm_first:
-            y = y + self._attention(self.norm1(y), attn_mask, key_padding_mask)
-            return y + self._network(self.norm2(y))
-        y = self.norm1(y + self._attention(y, attn_mask, key_padding_mask))
-        y = self.norm2(y + self._network(y))
-        return y
-
-    def _attention(self, x: Variable, attn_mask: Any, key_padding_mask: Any) -> Variable:
-        masks = {"key_padding_mask": key_padding_mask, "attn_mask": attn_mask}
-        y, _ = self.self_attn(x, need_weights=False, is_causal=self.causal, **masks)
-        z: Variable = self.dropout(y)
-        return z
-
-    def _network(self, x: Variable) -> Variable:
-        y: Variable = self.dropout(self.activation(self.linear1(x)))
-        y = self.dropout(self.linear2(y))
-        return y
-
-    def extra_repr(self) -> str:
-        """The sizes and the options."""
-        attention, ratio = self.self_attn, self.dropout.ratio
-        return (
-            f"{attention.embed_dim}, {attention.num_heads}, "
-            f"{self.linear1.weight.shape[0]}, dropout={ratio}, norm_first={self.norm_first}, "
-            f"causal={self.causal}"
-        )

@@ -79,16 +79,17 @@ class PositionalEncoding(Module):
         self.base = checked_number("PositionalEncoding: base", base, 1.0, float("inf"))
         self.dropout = Dropout(ratio)
 
-    def forward(self, x: Any) -> Variable:
-        """dropout(x + p).
+    def forward(self, x: Any, start: int = 0) -> Variable:
+        """dropout(x + p); ``start`` is the position of the first step.
 
         Raises:
             ValueError: x has fewer than two axes, or another last axis.
         """
         x = _checked_steps("PositionalEncoding", x, self.size)
-        length = x.shape[-2]
-        p = sinusoidal_positions(length, self.size, self.base, dtype=x.dtype, device=x.device)
-        y: Variable = self.dropout(x + p)
+        start = checked_size("PositionalEncoding: start", start, 0)
+        stop = start + x.shape[-2]
+        p = sinusoidal_positions(stop, self.size, self.base, dtype=x.dtype, device=x.device)
+        y: Variable = self.dropout(x + p[start:, :])
         return y
 
     def extra_repr(self) -> str:
