@@ -272,11 +272,11 @@ def test_the_note_on_retaining_stands_only_where_it_applies() -> None:
 
 
 def test_functions_of_two_dtypes_name_both_in_the_first_sentence() -> None:
-    x = tn.asarray(np.ones((1, 2)))
+    x = tn.asarray(np.ones((1, 2), np.int64))
     with pytest.raises(TypeError) as caught:
         F.linear(x, nn.Linear(2, 3).weight)
     first = str(caught.value).splitlines()[0]
-    assert first == ("Linear: x is float64, w is float32: cast one, such as x.astype('float32').")
+    assert first == ("Linear: x is int64, w is float32: cast one, such as x.astype('float32').")
 
 
 def test_wrong_names_are_quick() -> None:

@@ -468,7 +468,7 @@ REFUSED: list[tuple[str, str]] = [
     ("model.load_weights('m.npz')", "model.load_state_dict(nn.load(path))"),
     ("model.namedparams()", "model.named_parameters()"),
     ("model.wieght", "did you mean 'weight'"),
-    ("F.linear(tn.asarray(a), model.weight)", "x is float64, w is float32"),
+    ("F.linear(tn.asarray(a > 0), model.weight)", "x is bool, w is float32"),
     # NumPy's functions without a counterpart
     ("np.cumsum(x)", "tn.functions.cumulative_sum"),
     ("np.median(x)", "tn.functions.sort"),

@@ -323,7 +323,7 @@ def test_the_vector_has_to_fit() -> None:
     x = draw(3)
     for v, problem in (
         (draw(2), r"of shape \(3,\), float64 on numpy, got of shape \(2,\), float64"),
-        (draw(3).astype(np.float32), r"got of shape \(3,\), float32"),
+        (draw(3).astype(np.complex64), r"got of shape \(3,\), complex64"),
     ):
         with pytest.raises(ValueError, match=problem):
             hvp(cubes, x, v)

@@ -500,7 +500,7 @@ def test_tangents_that_do_not_fit() -> None:
     x = draw(3)
     for v, problem in (
         (draw(2), r"tangent of vs\[0\] must be of shape \(3,\), float64 .* got of shape \(2,\)"),
-        (draw(3).astype(np.float32), "got of shape .*float32"),
+        (draw(3).astype(np.complex64), "got of shape .*complex64"),
         (tn.get_device("strict").from_host(draw(3)), "strict:CPU_DEVICE"),
         ([x], r"tangent of vs\[0\] must be one array, like .*got list"),
     ):

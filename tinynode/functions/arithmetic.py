@@ -12,6 +12,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, all_true, namespace_of
 from tinynode.errors import snake_case
 from tinynode.functions import guards
+from tinynode.functions.data_types import promoted
 from tinynode.functions.masking import keep_zeros
 from tinynode.functions.operands import as_operand, as_operand_list, as_operands
 from tinynode.functions.searching import where
@@ -162,12 +163,13 @@ class AddAll(FunctionNode):
 
 
 def add_all(*xs: Any) -> Variable:
-    """The sum of any number of Variables of the same shape and dtype, as one function.
+    """The sum of any number of Variables of the same shape, as one function.
 
     Raises:
-        InvalidType: shapes or dtypes differ.
+        InvalidType: shapes differ, or floats stand beside integers.
     """
-    return AddAll().apply(as_operand_list("add_all", "xs", xs))[0]
+    operands = as_operand_list("add_all", "xs", xs)
+    return AddAll().apply(promoted(*operands) if operands else ())[0]
 
 
 class Subtract(BroadcastingNode):

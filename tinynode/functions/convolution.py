@@ -37,6 +37,7 @@ from tinynode.devices import (
 from tinynode.errors import OperandError, SizeError, describe, unknown_keywords
 from tinynode.functions.attributes import Count, Counts, Lengths
 from tinynode.functions.checked import checked_length
+from tinynode.functions.data_types import promoted
 from tinynode.functions.image_windows import (
     IntPair,
     Windows,
@@ -363,12 +364,11 @@ def conv2d(
 
     Raises:
         OperandError: x or w does not have four axes, or is not floating.
-        InvalidType: the dtypes of x and w differ.
         ValueError: the channels do not fit, or no window does.
     """
     if unknown:
         raise unknown_keywords("conv2d", unknown)
-    x, w = as_operands("conv2d", x, w, names=("x", "w"), beside=b)
+    x, w = promoted(*as_operands("conv2d", x, w, names=("x", "w"), beside=b))
     require_four_axes("conv2d", "w", w)
     if isinstance(padding, str):
         x, padding = _padded_by_name(x, w, stride, padding, dilation)
@@ -472,10 +472,9 @@ def conv1d(
 
     Raises:
         OperandError: x or w is not floating.
-        InvalidType: the dtypes of x and w differ.
         ValueError: x or w does not have three axes, the channels do not fit, or no window does.
     """
-    x, w = as_operands("conv1d", x, w, names=("x", "w"), beside=b)
+    x, w = promoted(*as_operands("conv1d", x, w, names=("x", "w"), beside=b))
     if x.ndim != 3 or w.ndim != 3:
         raise ValueError(
             f"conv1d: x must be (n, channels, length) and w (out, channels, k); got shapes "
@@ -540,11 +539,10 @@ def conv_transpose2d(
 
     Raises:
         OperandError: x or w does not have four axes, or is not floating.
-        InvalidType: the dtypes of x and w differ.
         ValueError: the channels do not fit, the output would be empty, or no output_padding
             below the stride leads to ``output_size``.
     """
-    x, w = as_operands("conv_transpose2d", x, w, names=("x", "w"), beside=b)
+    x, w = promoted(*as_operands("conv_transpose2d", x, w, names=("x", "w"), beside=b))
     require_four_axes("conv_transpose2d", "x", x)
     require_four_axes("conv_transpose2d", "w", w)
     windows = Windows(

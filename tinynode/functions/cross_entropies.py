@@ -30,7 +30,7 @@ from tinynode.functions.arithmetic import BroadcastingNode
 from tinynode.functions.attributes import INT64, Fraction, Length, Reduction
 from tinynode.functions.checked import checked_fraction, checked_label, checked_length
 from tinynode.functions.comparison import equal, not_equal
-from tinynode.functions.data_types import astype, narrowed, widened
+from tinynode.functions.data_types import astype, narrowed, promoted, widened
 from tinynode.functions.exponential import Exp
 from tinynode.functions.logistic import sigmoid_gradient, sigmoid_of_negative
 from tinynode.functions.loss import (
@@ -45,12 +45,12 @@ from tinynode.functions.loss import (
     signed_labels,
 )
 from tinynode.functions.operands import (
+    as_floating,
     as_label,
     as_operand,
     as_operands,
     first_variable,
     input_shape,
-    require_one_dtype,
 )
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import broadcasts_to, full_beside, reshape, unbroadcast
@@ -331,21 +331,30 @@ def softmax_cross_entropy(
             f"softmax_cross_entropy: label_smoothing must lie in 0 to 1, got {label_smoothing}."
         )
     ignore_label = as_label("softmax_cross_entropy", "ignore_label", ignore_label)
-    inputs = [widened(x), labels]  # the sum over the rows soon overflows in float16
+    weights = []
     if class_weight is not None:
-        names = ("class_weight", "x")
-        weight = as_operands("softmax_cross_entropy", class_weight, x, names)[0]
-        if weight.shape != x.shape[1:2]:
-            raise ValueError(
-                f"softmax_cross_entropy: class_weight has shape {weight.shape}; beside x of shape "
-                f"{x.shape} it must have {x.shape[1:2]}, a weight for each class."
-            )
-        require_one_dtype("softmax_cross_entropy", ("x", "class_weight"), x, weight)
-        inputs.append(widened(weight.detach()))
+        x, weight = promoted(x, _class_weights(x, class_weight))
+        weights.append(widened(weight.detach()))
     if is_floating_array(labels.raw) and x.ndim == 2 and labels.shape == x.shape:
+        x, labels = promoted(x, labels)
+        inputs = [widened(x), labels, *weights]
         return narrowed(_against_probabilities(inputs, reduction, label_smoothing), x)
     node = SoftmaxCrossEntropy(chosen, ignore_label, float(label_smoothing))
-    return narrowed(node.apply(tuple(inputs))[0], x)
+    # the sum over the rows soon overflows in float16
+    return narrowed(node.apply((widened(x), labels, *weights))[0], x)
+
+
+def _class_weights(x: Variable, class_weight: Any) -> Variable:
+    """The weights of the classes as a Variable, checked."""
+    name = "softmax_cross_entropy"
+    weight = as_operands(name, class_weight, x, ("class_weight", "x"))[0]
+    as_floating(name, "class_weight", weight)
+    if weight.shape != x.shape[1:2]:
+        raise ValueError(
+            f"{name}: class_weight has shape {weight.shape}; beside x of shape {x.shape} it must "
+            f"have {x.shape[1:2]}, a weight for each class."
+        )
+    return weight
 
 
 def _against_probabilities(inputs: list[Variable], reduction: str, smoothing: float) -> Variable:

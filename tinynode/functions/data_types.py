@@ -10,6 +10,8 @@ from tinynode.core.variable import Variable
 from tinynode.devices import (
     BOOL,
     COMPLEX,
+    FLOATING,
+    INTEGER,
     Arrays,
     Device,
     get_device,
@@ -136,6 +138,25 @@ def widened(x: Variable) -> Variable:
 def narrowed(y: Variable, x: Variable) -> Variable:
     """y in the dtype of x: the way back from ``widened``."""
     return y if y.dtype == x.dtype else AsType(x.dtype).apply((y,))[0]
+
+
+def promoted(*xs: Variable) -> tuple[Variable, ...]:
+    """Variables in the widest dtype among them, as the Array API standard promotes.
+
+    The gradient of each has its own dtype. Floating and complex dtypes promote together, and so do
+    integers. Other Variables are unchanged, and ``apply`` refuses them: the standard does not say
+    what a float and an integer make. ``docs/dtypes.md`` has the rule for users.
+    """
+    first = xs[0]
+    if all(x.dtype == first.dtype for x in xs[1:]):
+        return xs
+    if any(x.device is not first.device for x in xs):
+        return xs
+    kinds = {kind_of(x.filled_array()) for x in xs}
+    if not (kinds <= {FLOATING, COMPLEX} or kinds == {INTEGER}):
+        return xs
+    dtype = first.xp.result_type(*[x.dtype for x in xs])
+    return tuple([x if x.dtype == dtype else AsType(dtype).apply((x,))[0] for x in xs])
 
 
 class ToDevice(FunctionNode):

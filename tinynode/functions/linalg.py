@@ -34,7 +34,7 @@ from tinynode.functions.attributes import Axes
 from tinynode.functions.checked import checked_float
 from tinynode.functions.cofactors import Cofactors
 from tinynode.functions.comparison import equal, not_equal
-from tinynode.functions.data_types import astype, narrowed, widened
+from tinynode.functions.data_types import astype, narrowed, promoted, widened
 from tinynode.functions.decompositions import (
     FINITE,
     SINGULAR,
@@ -180,11 +180,11 @@ def solve(x1: Any, x2: Any) -> Variable:
         x2: a vector (n), or matrices (..., n, m).
 
     Raises:
-        InvalidType: shapes or dtypes do not fit together.
+        InvalidType: shapes do not fit together, or a matrix is not floating.
         ValueError: a matrix is singular (the array library's LinAlgError).
     """
     x1, x2 = as_operands("solve", x1, x2, ("x1", "x2"))
-    x1, x2 = as_matrices("solve", "x1", x1), as_matrices("solve", "x2", x2)
+    x1, x2 = promoted(as_matrices("solve", "x1", x1), as_matrices("solve", "x2", x2))
     if x2.ndim == 1:
         return squeeze(Solve().apply((x1, expand_dims(x2, 1)))[0], -1)
     return Solve().apply((x1, x2))[0]

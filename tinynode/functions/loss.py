@@ -17,7 +17,7 @@ from tinynode.functions.arithmetic import BroadcastingNode, abs
 from tinynode.functions.attributes import Reduction, Shape
 from tinynode.functions.checked import checked_float, checked_label, checked_shape
 from tinynode.functions.comparison import clip, equal, maximum
-from tinynode.functions.data_types import astype, narrowed, widened
+from tinynode.functions.data_types import astype, narrowed, promoted, widened
 from tinynode.functions.exponential import log, square
 from tinynode.functions.indexing import index_list
 from tinynode.functions.linalg import vector_norm
@@ -102,8 +102,9 @@ def mean_squared_error(x: Any, y: Any, reduction: str = "mean") -> Variable:
     x, y = both_floating("mean_squared_error", x, y)
     check_reduction("mean_squared_error", reduction)
     require_equal_shapes("mean_squared_error", x, "y", y)
-    losses = widened(x - y) ** 2  # 300 squared is beyond float16
-    return narrowed(reduce(losses, reduction), x)
+    difference = x - y
+    losses = widened(difference) ** 2  # 300 squared is beyond float16
+    return narrowed(reduce(losses, reduction), difference)
 
 
 def mean_absolute_error(x: Any, y: Any, reduction: str = "mean") -> Variable:
@@ -474,7 +475,7 @@ def cosine_similarity(
     """
     if unknown:
         raise unknown_keywords("cosine_similarity", unknown)
-    x1, x2 = both_floating("cosine_similarity", x1, x2, ("x1", "x2"))
+    x1, x2 = promoted(*both_floating("cosine_similarity", x1, x2, ("x1", "x2")))
     ndim = x1.ndim if x1.ndim > x2.ndim else x2.ndim
     axis = normalize_axis("cosine_similarity", axis, ndim) - ndim  # from the end, for both
     product = normalize(widened(x1), axis, 2, eps) * normalize(widened(x2), axis, 2, eps)

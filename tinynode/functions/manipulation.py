@@ -16,6 +16,7 @@ from tinynode.devices import Array, Arrays, is_array, is_floating, namespace_of,
 from tinynode.errors import OperandError, SizeError, describe, short_text, unknown_keywords
 from tinynode.functions.attributes import Axes, Axis, Length, Shift, Slice
 from tinynode.functions.checked import checked, checked_axes, checked_axis
+from tinynode.functions.data_types import promoted
 from tinynode.functions.indexing import GetItem, set_item, take
 from tinynode.functions.operands import (
     as_integer,
@@ -96,7 +97,7 @@ def concat(xs: Iterable[Any], axis: int | None = 0, **unknown: Never) -> Variabl
     Raises:
         OperandError: the axis is no integer.
         ValueError: there are no inputs.
-        InvalidType: shapes or dtypes do not fit together.
+        InvalidType: shapes do not fit together, or floats stand beside integers.
     """
     if unknown:
         raise unknown_keywords("concat", unknown)
@@ -111,7 +112,7 @@ def concat(xs: Iterable[Any], axis: int | None = 0, **unknown: Never) -> Variabl
     if axis is None:
         variables = [reshape(x, -1) for x in variables]
     position = normalize_axis("concat", axis or 0, variables[0].ndim)
-    return Concat(position).apply(variables)[0]
+    return Concat(position).apply(promoted(*variables))[0]
 
 
 class Split(FunctionNode):
@@ -218,7 +219,7 @@ def stack(xs: Iterable[Any], *, axis: int = 0, **unknown: Never) -> Variable:
 
     Raises:
         ValueError: there are no inputs, or the axis does not exist.
-        InvalidType: shapes or dtypes differ.
+        InvalidType: floats stand beside integers.
     """
     if unknown:
         raise unknown_keywords("stack", unknown)
@@ -232,7 +233,7 @@ def stack(xs: Iterable[Any], *, axis: int = 0, **unknown: Never) -> Variable:
                 f"stack: xs[{i}] has shape {x.shape}, xs[0] has {variables[0].shape}: all must be "
                 "equal. concat joins arrays of different length."
             )
-    return Stack(place).apply(variables)[0]
+    return Stack(place).apply(promoted(*variables))[0]
 
 
 class Unstack(AxisNode):

@@ -15,7 +15,7 @@ from tinynode.functions.activation import softmax
 from tinynode.functions.attributes import Shape
 from tinynode.functions.checked import checked_shape
 from tinynode.functions.comparison import not_equal
-from tinynode.functions.data_types import narrowed, widened
+from tinynode.functions.data_types import narrowed, promoted, widened
 from tinynode.functions.indexing import TakeRows, index_list
 from tinynode.functions.operands import (
     as_floating,
@@ -106,15 +106,15 @@ def linear(x: Any, w: Any, b: Any = None) -> Variable:
         b: the bias, (out), or None.
 
     Raises:
-        InvalidType: the shapes or dtypes do not fit together.
+        InvalidType: the shapes do not fit together, or floats stand beside integers.
     """
     x, w = as_operands("linear", x, w, names=("x", "w"), beside=b)
     if b is None:
-        return Linear().apply((x, w))[0]
+        return Linear().apply(promoted(x, w))[0]
     if not isinstance(b, Variable):  # a raw array takes the dtype of the weight
         as_operand("linear", "b", b, w)  # refuses a number
         b = as_operands("linear", b, w, names=("b", "w"))[0]
-    return Linear().apply((x, w, b))[0]
+    return Linear().apply(promoted(x, w, b))[0]
 
 
 def bilinear(x1: Any, x2: Any, w: Any, b: Any = None) -> Variable:

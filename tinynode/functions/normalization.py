@@ -23,7 +23,6 @@ from tinynode.functions.operands import (
     as_number,
     as_operands,
     first_variable,
-    require_one_dtype,
 )
 from tinynode.functions.scaling import are_usual, scale_of, square_range
 from tinynode.functions.shapes import broadcast_to, reshape
@@ -153,14 +152,14 @@ class StandardizeGrad(FunctionNode):
 def _parameter(
     function: str, name: str, value: Any, x: Variable, shape: tuple[int, ...]
 ) -> Variable:
-    """A parameter beside x, with the given shape and x's dtype.
+    """A parameter beside x, floating, with the given shape.
 
     Raises:
-        InvalidType: the parameter has another dtype.
+        OperandError: the parameter is not floating.
         ValueError: the parameter has another shape.
     """
     parameter = as_operands(function, value, x, names=(name, "x"))[0]
-    require_one_dtype(function, ("x", name), x, parameter)
+    as_floating(function, name, parameter)
     if parameter.shape != shape:
         raise ValueError(
             f"{function}: {name} has shape {parameter.shape}; beside x of shape {x.shape} it must "
@@ -224,8 +223,7 @@ def batch_norm(
     Source: Ioffe and Szegedy, Batch Normalization, 2015.
 
     Raises:
-        OperandError: x is not floating.
-        InvalidType: a parameter has another dtype than x.
+        OperandError: x or a parameter is not floating.
         ValueError: x has fewer than two axes, or one element for each channel; a parameter or
             running statistic has the wrong shape, or the momentum is out of range.
         StateError: a running statistic requires a gradient.
@@ -303,8 +301,7 @@ def batch_norm_with_statistics(
     """As ``batch_norm``; also gives the batch's mean and (population) variance, (channels).
 
     Raises:
-        OperandError: x is not floating.
-        InvalidType: a parameter has another dtype than x.
+        OperandError: x or a parameter is not floating.
         ValueError: x has fewer than two axes, or a parameter has the wrong shape.
     """
     x = as_floating("batch_norm", "x", x, first_variable(gamma, beta))
@@ -335,8 +332,7 @@ def fixed_batch_norm(
         eps: keeps the root from 0.
 
     Raises:
-        OperandError: x is not floating.
-        InvalidType: a parameter has another dtype than x.
+        OperandError: x or a parameter is not floating.
         ValueError: x has fewer than two axes, or a parameter has the wrong shape.
     """
     name = "fixed_batch_norm"
@@ -364,7 +360,6 @@ def layer_norm(
 
     Raises:
         OperandError: x is not floating, or gamma is None.
-        InvalidType: a parameter has another dtype than x.
         ValueError: the trailing axes of x do not have gamma's shape.
     """
     if unknown:
@@ -397,7 +392,6 @@ def rms_norm(x: Any, gamma: Any, eps: float = 1e-5) -> Variable:
 
     Raises:
         OperandError: x is not floating, or gamma is None.
-        InvalidType: a parameter has another dtype than x.
         ValueError: the trailing axes of x do not have gamma's shape.
     """
     x = as_floating("rms_norm", "x", x, gamma)
@@ -419,8 +413,7 @@ def group_norm(x: Any, groups: int, gamma: Any, beta: Any, eps: float = 1e-5) ->
     Source: Wu and He, Group Normalization, 2018.
 
     Raises:
-        OperandError: x is not floating.
-        InvalidType: a parameter has another dtype than x.
+        OperandError: x or a parameter is not floating.
         ValueError: x has fewer than two axes, the groups do not divide the channels, or a
             parameter has the wrong shape.
     """
@@ -455,8 +448,7 @@ def instance_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
     Source: Ulyanov, Vedaldi and Lempitsky, Instance Normalization, 2016.
 
     Raises:
-        OperandError: x is not floating.
-        InvalidType: a parameter has another dtype than x.
+        OperandError: x or a parameter is not floating.
         ValueError: x has fewer than three axes, or a parameter has the wrong shape.
     """
     x = as_floating("instance_norm", "x", x, first_variable(gamma, beta))

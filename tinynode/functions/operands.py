@@ -125,7 +125,7 @@ def unchanged(x: Any) -> Variable:
 
 
 def as_operand_list(function: str, argument: str, values: Iterable[Any]) -> list[Variable]:
-    """Variables unchanged; arrays wrapped, on the device of the first Variable.
+    """Variables unchanged; arrays wrapped, with the device and dtype of the first Variable.
 
     Raises:
         OperandError: a value is neither.
@@ -138,7 +138,13 @@ def as_operand_list(function: str, argument: str, values: Iterable[Any]) -> list
         )
     given = list(values)  # a generator is read once
     first = first_variable(*given)
-    return [as_operand(function, f"{argument}[{i}]", x, first) for i, x in enumerate(given)]
+    operands = []
+    for i, value in enumerate(given):
+        x = as_operand(function, f"{argument}[{i}]", value, first)
+        if first is not None and not isinstance(value, Variable):
+            x = x.astype(first.dtype) if _is_cast(x.filled_array(), first) else x
+        operands.append(x)
+    return operands
 
 
 def first_variable(*arguments: Any) -> Variable | None:

@@ -21,7 +21,7 @@ from tinynode.functions.arithmetic import multiply
 from tinynode.functions.checked import checked_flag
 from tinynode.functions.comparison import clip, equal, isnan
 from tinynode.functions.convolution import require_four_axes
-from tinynode.functions.data_types import astype, narrowed, widened
+from tinynode.functions.data_types import astype, narrowed, promoted, widened
 from tinynode.functions.image_windows import integer
 from tinynode.functions.indexing import TakeAlongAxis, take
 from tinynode.functions.operands import as_floating, as_number, as_operands
@@ -339,6 +339,7 @@ def grid_sample(
     x, grid = as_operands("grid_sample", x, grid, names=("x", "grid"))
     as_floating("grid_sample", "x", x)
     as_floating("grid_sample", "grid", grid)
+    x, grid = promoted(x, grid)
     require_four_axes("grid_sample", "x", x)
     align_corners = as_flag("grid_sample", "align_corners", align_corners)
     if grid.ndim != 4 or grid.shape[0] != x.shape[0] or grid.shape[3] != 2 or 0 in x.shape[2:]:

@@ -15,6 +15,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.functions import guards
 from tinynode.functions.checked import checked_flag
+from tinynode.functions.data_types import promoted
 from tinynode.functions.decompositions import MatrixNode, as_matrices, eye_beside, named_call
 from tinynode.functions.operands import as_operands
 from tinynode.functions.products import matmul, matrix_transpose
@@ -119,7 +120,7 @@ def solve_triangular(
     transpose = as_flag(name, "transpose", transpose)
     unit_diagonal = as_flag(name, "unit_diagonal", unit_diagonal)
     a, b = as_operands(name, a, b, ("a", "b"))
-    a, b = as_matrices(name, "a", a), as_matrices(name, "b", b)
+    a, b = promoted(as_matrices(name, "a", a), as_matrices(name, "b", b))
     if unit_diagonal and a.ndim >= 2:
         a = (triu(a, k=1) if upper else tril(a, k=-1)) + eye_beside(a)
     if transpose:

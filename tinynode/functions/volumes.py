@@ -21,6 +21,7 @@ from tinynode.functions.convolution import (
     convolved,
     transposed,
 )
+from tinynode.functions.data_types import promoted
 from tinynode.functions.image_windows import Windows, integer, windows_of
 from tinynode.functions.indexing import AddAt, index_list, take
 from tinynode.functions.manipulation import pad
@@ -93,10 +94,9 @@ def conv3d(
 
     Raises:
         OperandError: x or w does not have five axes, or is not floating.
-        InvalidType: the dtypes of x and w differ.
         ValueError: the channels do not fit, or no window does.
     """
-    x, w = as_operands("conv3d", x, w, names=("x", "w"), beside=b)
+    x, w = promoted(*as_operands("conv3d", x, w, names=("x", "w"), beside=b))
     require_volumes("conv3d", x)
     _require_kernel("conv3d", w, 5)
     check_operands("conv3d", x, w, groups)
@@ -154,11 +154,10 @@ def conv_transpose1d(
 
     Raises:
         OperandError: x or w does not have three axes, or is not floating.
-        InvalidType: the dtypes of x and w differ.
         ValueError: the channels do not fit, or the output would be empty.
     """
     name = "conv_transpose1d"
-    x, w = as_operands(name, x, w, names=("x", "w"), beside=b)
+    x, w = promoted(*as_operands(name, x, w, names=("x", "w"), beside=b))
     if x.ndim != 3 or w.ndim != 3:
         raise OperandError(
             f"{name}: x must be (n, channels, length) and w (channels, out, k); got shapes "
@@ -216,11 +215,10 @@ def conv_transpose3d(
 
     Raises:
         OperandError: x or w does not have five axes, or is not floating.
-        InvalidType: the dtypes of x and w differ.
         ValueError: the channels do not fit, or the output would be empty.
     """
     name = "conv_transpose3d"
-    x, w = as_operands(name, x, w, names=("x", "w"), beside=b)
+    x, w = promoted(*as_operands(name, x, w, names=("x", "w"), beside=b))
     require_volumes(name, x)
     _require_kernel(name, w, 5)
     _check_transposed(name, x, w, groups)

@@ -9,8 +9,7 @@ matter. The rule for an input that meets parameters:
 | an array | cast to the parameters' dtype |
 | a Variable | cast by ``astype``; the gradient has the dtype of the Variable |
 
-Functions of two Variables with different dtypes do not cast: ``tinynode.functions.linear`` and the
-others refuse, and name both dtypes.
+Functions of two Variables with different dtypes promote; ``docs/dtypes.md`` has the whole rule.
 """
 
 from __future__ import annotations

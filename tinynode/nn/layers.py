@@ -117,8 +117,10 @@ class Bilinear(Module):
         Raises:
             ValueError: the shapes do not fit together.
         """
-        first = as_operands("Bilinear", x1, self.weight, names=("x1", "weight"))[0]
-        second = as_operands("Bilinear", x2, self.weight, names=("x2", "weight"))[0]
+        weight = self.weight
+        x1, x2 = as_input(x1, weight), as_input(x2, weight)
+        first = as_operands("Bilinear", x1, weight, names=("x1", "weight"))[0]
+        second = as_operands("Bilinear", x2, weight, names=("x2", "weight"))[0]
         out, in1, in2 = self.weight.shape
         lead = first.shape[:-1]
         if first.shape != (*lead, in1) or second.shape != (*lead, in2) or not first.ndim:
@@ -218,7 +220,7 @@ class PReLU(Module):
 
     def forward(self, x: Any) -> Variable:
         """prelu(x, weight)."""
-        return functions.prelu(x, self.weight)
+        return functions.prelu(as_input(x, self.weight), self.weight)
 
     def extra_repr(self) -> str:
         """The shape of the slopes."""

@@ -83,7 +83,7 @@ def vjp(
 
     Raises:
         TypeError: a leaf of the result is no Variable, or an argument is not floating.
-        ValueError: when ``pullback`` is called: u has another nesting, shape, dtype or device.
+        ValueError: when ``pullback`` is called: u has another nesting, shape or device.
     """
     has_aux = check_call("vjp", f, has_aux=has_aux)
     point = call("vjp", f, tuple(range(len(xs))), xs, {}, enable_double_backprop, has_aux)
@@ -185,7 +185,7 @@ def jvp(
     Args:
         f: as for ``vjp``.
         xs: a tuple with the arguments of f, all differentiated.
-        vs: the direction, called a tangent: nested as xs, of the shapes and dtypes of xs.
+        vs: the direction, called a tangent: nested as xs, of the shapes of xs.
         enable_double_backprop: record a graph of the tangent, back to xs and vs. None means: as
             for ``value_and_grad``.
         has_aux: f returns a pair ``(value, aux)``, and ``jvp`` gives ``(value, tangent, aux)``.
@@ -195,7 +195,7 @@ def jvp(
 
     Raises:
         TypeError: xs or vs is no tuple, f gives no Variable, or an argument is not floating.
-        ValueError: vs has another nesting, shape, dtype or device than xs.
+        ValueError: vs has another nesting, shape or device than xs.
     """
     has_aux = check_call("jvp", f, has_aux=has_aux)
     for what, given in (("xs", xs), ("vs", vs)):
@@ -246,7 +246,7 @@ def linearize(
 
     Raises:
         TypeError: a leaf of the result is no Variable, or an argument is not floating.
-        ValueError: when ``linear`` is called: vs has another nesting, shape, dtype or device.
+        ValueError: when ``linear`` is called: vs has another nesting, shape or device.
     """
     has_aux = check_call("linearize", f, has_aux=has_aux)
     keeps_graph = checked_choice("linearize", enable_double_backprop)

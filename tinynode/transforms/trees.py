@@ -19,9 +19,16 @@ from tinynode.core.hooks import tell_detached, thread_state
 from tinynode.core.nested import MOST_LEAVES, check_nested
 from tinynode.core.paths import depends_on_others
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Device, device_beside, from_host_data, is_floating
+from tinynode.devices import (
+    COMPLEX,
+    Device,
+    device_beside,
+    from_host_data,
+    is_floating,
+    kind_of,
+)
 from tinynode.errors import RequiresGradError, describe, dtype_name
-from tinynode.functions import identity
+from tinynode.functions import astype, identity
 from tinynode.transforms.batching import is_lifted, shared_with_examples
 
 Leaves = list[tuple[str, Any]]
@@ -146,8 +153,10 @@ def fitting(
 ) -> list[Variable]:
     """The leaves of ``other`` as Variables, each of the shape, dtype and device in ``likes``.
 
+    Real numbers of another dtype are cast, as the input of a layer is (``docs/dtypes.md``).
+
     Raises:
-        ValueError: the nesting, a shape, a dtype or a device differs.
+        ValueError: the nesting, a shape or a device differs, or complex stands for real.
         TypeError: a leaf is neither a Variable nor an array.
     """
     found = []
@@ -158,6 +167,9 @@ def fitting(
             argument = f"the {what} of {place}" if place else f"the {what}"
             one = as_leaf(name, argument, value, like.device)
         one = shared_with_examples(one)
+        is_near = one.device is like.device or is_lifted(one.device, like.device)
+        if is_near and one.dtype != like.dtype and kind_of(one.filled_array()) < COMPLEX:
+            one = astype(one, like.dtype)
         fits = like.is_like(one.raw, one.device)
         if not fits and is_lifted(one.device, like.device):  # one for each example of a vmap
             fits = one.shape == like.shape and one.dtype == like.dtype
