@@ -19,6 +19,8 @@ import pytest
 
 import tinynode as tn
 from tinynode import atomic_file, nn
+from tinynode import nn
+from tinynode.errors import dtype_name
 
 F = tn.functions
 
@@ -964,3 +966,107 @@ def test_a_trained_model_goes_to_pytorch_by_names(tmp_path: Path) -> None:
         *names,
         *("1.running_var", "1.weight", "2.bias", "2.weight"),
     ]
+WAYS = {
+    "numpy": lambda f, x: tn.value_and_grad(f)(x),
+    "compiled": lambda f, x: tn.compile(tn.value_and_grad(f))(x),
+    "fast": lambda f, x: tn.compile(tn.value_and_grad(f))(x.to_device("fast")),
+    "vmap": lambda f, x: [y[0] for y in tn.vmap(tn.value_and_grad(f))(x[None])],
+}
+
+
+def check_loss(f: Any, scores: Any, loss: float, gradient: Any) -> None:
+    """The loss and the gradient at scores, in each dtype and in each way."""
+    for dtype in ("float16", "float32", "float64"):
+        x = tn.Variable(np.asarray(scores, dtype))
+        for way in WAYS.values():
+            y, gx = way(f, x)
+            assert dtype_name(y.dtype) == dtype
+            np.testing.assert_allclose(tn.to_host(y).astype(float), loss, rtol=2e-3)
+            np.testing.assert_allclose(tn.to_host(gx).astype(float), gradient, rtol=2e-3)
+
+
+def test_a_class_that_is_impossible_and_has_no_target_costs_nothing() -> None:
+    """A mask of -inf on a logit, and soft targets that give the class nothing."""
+    t = np.asarray([[0.5, 0.5, 0.0]])
+    check_loss(
+        lambda x: F.softmax_cross_entropy(x, t), [[1.0, 1.0, -np.inf]], np.log(2), [[0] * 3]
+    )
+    weighted = np.asarray([1.0, 1.0, 2.0])
+    check_loss(lambda x: F.softmax_cross_entropy(x, t, class_weight=weighted),
+               [[1.0, 1.0, -np.inf]], np.log(2), [[0] * 3])  # fmt: skip
+    check_loss(lambda x: F.kl_divergence(x, np.asarray([[1.0, 0.0]])), [[0.0, -np.inf]], 0.0,
+               [[-1.0, 0.0]])  # fmt: skip
+
+
+def test_an_impossible_target_costs_infinitely_much() -> None:
+    t = np.asarray([[0.5, 0.5]])
+    check_loss(lambda x: F.softmax_cross_entropy(x, t), [[0.0, -np.inf]], np.inf, [[0.5, -0.5]])
+    labels = np.asarray([1])
+    check_loss(lambda x: F.softmax_cross_entropy(x, labels), [[0.0, -np.inf]], np.inf, [[1, -1]])
+
+
+def test_a_logit_of_plus_infinity_is_certain() -> None:
+    check_loss(lambda x: F.softmax_cross_entropy(x, np.asarray([0])), [[np.inf, 0.0]], 0, [[0, 0]])
+    t = np.asarray([[1.0, 0.0]])
+    check_loss(lambda x: F.softmax_cross_entropy(x, t), [[np.inf, 0.0]], 0.0, [[0, 0]])
+
+
+def test_a_class_of_weight_0_may_be_impossible() -> None:
+    weight = np.asarray([1.0, 0.0])
+    for options in ({}, {"label_smoothing": 0.5}, {"label_smoothing": 1.0}):
+        x = tn.Variable(np.asarray([[0.0, -np.inf], [0.0, 0.0]]))
+        loss = F.softmax_cross_entropy(
+            x, np.asarray([1, 0]), "none", class_weight=weight, **options
+        )
+        F.sum(loss).backward()
+        assert np.isfinite(loss.array).all() and np.isfinite(x.grad).all()
+
+
+@pytest.mark.parametrize("weight", [3.0, 1.0, 0.5, 0.0])
+def test_positive_weights_at_infinite_scores(weight: float) -> None:
+    """The losses of both labels at both ends: 0 where the score is right, else infinite."""
+    for label, score, loss, slope in (
+        (0.0, -np.inf, 0.0, 0.0),
+        (1.0, np.inf, 0.0, 0.0),
+        (0.0, np.inf, np.inf, 1.0),
+        (1.0, -np.inf, np.inf if weight else 0.0, -weight),
+    ):
+        for t in (np.asarray([label]), np.asarray([int(label)]), np.asarray([label > 0])):
+            check_loss(
+                lambda x, t=t: F.sigmoid_cross_entropy(x, t, pos_weight=weight),
+                [score], loss, [slope],
+            )  # fmt: skip
+
+
+def test_a_soft_target_of_0_has_a_finite_second_derivative() -> None:
+    t = np.asarray([[0.75, 0.25, 0.0]])
+    x = tn.Variable(np.asarray([[0.0, 0.0, -np.inf]]))
+    found = tn.hessian(lambda x: F.softmax_cross_entropy(x, t))(x).array.reshape(3, 3)
+    np.testing.assert_allclose(found, [[0.25, -0.25, 0], [-0.25, 0.25, 0], [0, 0, 0]], atol=1e-15)
+
+
+def test_losses_in_float16_are_means_of_what_float16_cannot_hold() -> None:
+    """One element is above 65,504, and the mean is below."""
+    x = tn.Variable(np.asarray([400.0, 0.0, 0.0, 0.0], np.float16))
+    far = tn.Variable(np.asarray([60000.0, 0.0, 0.0, 0.0], np.float16))
+    zero = np.zeros(4, np.float16)
+    negative = np.zeros(4, np.int64)
+    for loss, expected in (
+        (F.mean_squared_error(x, zero), 40000.0),
+        (F.mean_absolute_error(far, -far.array), 30000.0),
+        (F.huber(far, -far.array), 30000.0),
+        (F.gaussian_nll(x, zero, np.ones(4, np.float16)), 20000.0),
+        (F.sigmoid_cross_entropy(far, negative, pos_weight=2.0), 15000.0),
+        (F.hinge(x[:, None], np.asarray([0] * 4), p=2), 0.75),
+    ):
+        assert loss.dtype == np.float16
+        np.testing.assert_allclose(float(loss), expected, rtol=2e-3)
+
+
+def test_batch_normalisation_in_float16_evaluates_far_from_the_mean() -> None:
+    layer = nn.BatchNorm(1, dtype="float16").eval()
+    layer.running_mean.array = np.asarray([-60000.0], np.float16)
+    layer.running_variance.array = np.asarray([60000.0], np.float16)
+    y = layer(np.asarray([[60000.0]], np.float16))
+    assert y.dtype == np.float16
+    np.testing.assert_allclose(float(y), 120000 / np.sqrt(60000), rtol=2e-3)

@@ -272,6 +272,7 @@ def np_absolute_error(x: Any, y: Any, reduction: str = "mean") -> Any:
 
 
 def np_kl_divergence(log_q: Any, p: Any, reduction: str = "mean") -> Any:
+    p = p.astype(np.result_type(p, log_q))  # the logarithm in the wider dtype
     losses = p * (np.log(p) - log_q)
     if reduction == "mean" and losses.ndim:
         return losses.sum() / losses.dtype.type(max(len(losses), 1))

@@ -26,7 +26,7 @@ from tinynode.functions.activation import (
     log_softmax_array,
     log_softmax_gradient,
 )
-from tinynode.functions.arithmetic import BroadcastingNode
+from tinynode.functions.arithmetic import BroadcastingNode, zero_safe_multiply
 from tinynode.functions.attributes import INT64, Fraction, Length, Reduction
 from tinynode.functions.checked import checked_fraction, checked_label, checked_length
 from tinynode.functions.comparison import equal, not_equal
@@ -134,10 +134,11 @@ class SoftmaxCrossEntropy(_LabelledRows):
         chosen = labels if valid is None else labels * xp.astype(valid, labels.dtype)
         losses = -log_p[xp.arange(labels.shape[0], device=x.device), chosen]
         if weights:
-            losses = losses * xp.take(weights[0], chosen)
+            losses = _zero_safe_product(xp.take(weights[0], chosen), losses)
         if self.smoothing:
-            spread = sum_array(log_p * weights[0] if weights else log_p, 1)
-            losses = losses * (1.0 - self.smoothing) - spread * (self.smoothing / x.shape[1])
+            spread = sum_array(_zero_safe_product(weights[0], log_p) if weights else log_p, 1)
+            even = spread * (self.smoothing / x.shape[1])
+            losses = -even if self.smoothing == 1.0 else losses * (1.0 - self.smoothing) - even
         if valid is not None:
             losses = xp.where(valid, losses, xp.zeros((), dtype=x.dtype, device=x.device))
         if self.reduction == "none":
@@ -162,6 +163,14 @@ class SoftmaxCrossEntropy(_LabelledRows):
             direct = log_softmax_gradient(log_p, glog_p, 1)
             gx = direct if gx is None else gx + direct
         return (gx, *(None for _ in constants))
+
+
+def _zero_safe_product(weight: Array, losses: Array) -> Array:
+    """weight * losses, and 0 for a class of weight 0, whose probability may be 0, too."""
+    xp = namespace_of(losses)
+    if not is_known_true(xp.isfinite(losses)):
+        losses = xp.where(weight == 0, xp.zeros_like(losses), losses)
+    return weight * losses
 
 
 class SoftmaxCrossEntropyGrad(_LabelledRows):
@@ -362,7 +371,9 @@ def _against_probabilities(inputs: list[Variable], reduction: str, smoothing: fl
     x, t, *weights = inputs
     q = t * (1.0 - smoothing) + smoothing / x.shape[1] if smoothing else t
     log_p = log_softmax(x, axis=1)
-    terms = log_p * q * weights[0] if weights else log_p * q
+    terms = zero_safe_multiply(q, log_p)  # a class of target 0 may have the probability 0
+    if weights:
+        terms = zero_safe_multiply(weights[0], terms)
     return reduce(-sum(terms, axis=1), reduction)
 
 
@@ -553,23 +564,28 @@ def sigmoid_cross_entropy(
         targets = as_operands("sigmoid_cross_entropy", x, t, names=("x", "t"))[1]
         if not is_floating_array(targets.raw):
             targets = astype(targets, x.dtype)  # bool
-        return reduce(_binary_losses(x, targets, pos_weight), reduction)
+        x, targets = promoted(x, targets)
+        losses = _binary_losses(widened(x), widened(targets), pos_weight)
+        return narrowed(reduce(losses, reduction), x)
     (labels,) = BinaryLabels(ignore_label).apply((signed_labels(labels),))
     is_used = INT64.takes(ignore_label)  # else no label is equal
     valid = not_equal(labels, ignore_label) if is_used else equal(labels, labels)
-    losses = _binary_losses(x, astype(labels, x.dtype), pos_weight)
-    return reduce_counted(where(valid, losses, 0), labels, reduction, ignore_label)
+    wide = widened(x)
+    losses = where(valid, _binary_losses(wide, astype(labels, wide.dtype), pos_weight), 0)
+    return narrowed(reduce_counted(losses, labels, reduction, ignore_label), x)
 
 
 def _binary_losses(x: Variable, t: Variable, pos_weight: Any) -> Variable:
     """The losses of ``sigmoid_cross_entropy``, elementwise."""
-    losses = SigmoidCrossEntropy().apply((x, t))[0]
     if pos_weight is None:
-        return losses
+        return SigmoidCrossEntropy().apply((x, t))[0]
     weight = as_operands("sigmoid_cross_entropy", pos_weight, x, ("pos_weight", "x"))[0]
     if not broadcasts_to(weight.shape, x.shape):
         raise ValueError(
             f"sigmoid_cross_entropy: pos_weight has shape {weight.shape}, which does not "
             f"broadcast to that of x, {x.shape}."
         )
-    return losses - (weight - 1.0) * t * log_sigmoid(x)
+    # where a factor is 0, the logarithm may be infinite
+    positive = zero_safe_multiply(weight * t, log_sigmoid(x))
+    negative = zero_safe_multiply(1.0 - t, log_sigmoid(-x))
+    return -(positive + negative)

@@ -66,9 +66,10 @@ def check_reduction(function: str, reduction: str) -> Reduction:
 def both_floating(
     function: str, x: Any, y: Any, names: tuple[str, str] = ("x", "y")
 ) -> tuple[Variable, Variable]:
-    """Both as floating Variables: the differences and products of small integers wrap around."""
+    """Both as floating Variables of one dtype: the differences of small integers wrap around."""
     x, y = as_operands(function, x, y, names)
-    return as_floating(function, names[0], x), as_floating(function, names[1], y)
+    x, y = promoted(as_floating(function, names[0], x), as_floating(function, names[1], y))
+    return x, y
 
 
 def require_equal_shapes(function: str, x: Variable, name: str, y: Variable) -> None:
@@ -102,9 +103,8 @@ def mean_squared_error(x: Any, y: Any, reduction: str = "mean") -> Variable:
     x, y = both_floating("mean_squared_error", x, y)
     check_reduction("mean_squared_error", reduction)
     require_equal_shapes("mean_squared_error", x, "y", y)
-    difference = x - y
-    losses = widened(difference) ** 2  # 300 squared is beyond float16
-    return narrowed(reduce(losses, reduction), difference)
+    losses = (widened(x) - widened(y)) ** 2  # 300 squared is beyond float16
+    return narrowed(reduce(losses, reduction), x)
 
 
 def mean_absolute_error(x: Any, y: Any, reduction: str = "mean") -> Variable:
@@ -117,7 +117,8 @@ def mean_absolute_error(x: Any, y: Any, reduction: str = "mean") -> Variable:
     x, y = both_floating("mean_absolute_error", x, y)
     check_reduction("mean_absolute_error", reduction)
     require_equal_shapes("mean_absolute_error", x, "y", y)
-    return reduce(abs(x - y), reduction)
+    losses = abs(widened(x) - widened(y))
+    return narrowed(reduce(losses, reduction), x)
 
 
 class Huber(FunctionNode):
@@ -159,7 +160,8 @@ def huber(x: Any, y: Any, delta: float = 1.0, reduction: str = "mean") -> Variab
     require_equal_shapes("huber", x, "y", y)
     if not as_number("huber", "delta", delta) > 0:
         raise ValueError(f"huber: delta must be positive, got {delta}.")
-    return reduce(Huber(float(delta)).apply((x - y,))[0], reduction)
+    losses = Huber(float(delta)).apply((widened(x) - widened(y),))[0]
+    return narrowed(reduce(losses, reduction), x)
 
 
 def check_labels(
@@ -370,10 +372,10 @@ def hinge(
     if p not in (1, 2):
         raise ValueError(f"hinge: p must be 1 or 2, got {short_text(p)}.")
     ignore_label = as_label("hinge", "ignore_label", ignore_label)
-    losses = Hinge(ignore_label).apply((x, labels))[0]
+    losses = Hinge(ignore_label).apply((widened(x), labels))[0]
     if p == 2:
         losses = square(losses)
-    return reduce_counted(losses, labels, reduction, ignore_label)
+    return narrowed(reduce_counted(losses, labels, reduction, ignore_label), x)
 
 
 class KLDivergence(BroadcastingNode):
@@ -420,12 +422,12 @@ def kl_divergence(log_q: Any, p: Any, reduction: str = "mean") -> Variable:
     log_q, p = both_floating("kl_divergence", log_q, p, ("log_q", "p"))
     check_reduction("kl_divergence", reduction)
     require_equal_shapes("kl_divergence", log_q, "p", p)
-    losses = KLDivergence().apply((log_q, p))[0]
-    if reduction == "none":
-        return losses
-    if reduction == "sum" or losses.ndim == 0:
-        return sum(losses)
-    return narrowed(sum(widened(losses)) / float(losses.shape[0] or 1), losses)
+    losses = KLDivergence().apply((widened(log_q), widened(p)))[0]
+    if reduction != "none":
+        losses = sum(losses)
+    if reduction == "mean" and log_q.ndim:
+        losses = losses / float(log_q.shape[0] or 1)
+    return narrowed(losses, log_q)
 
 
 def normalize(
@@ -475,7 +477,7 @@ def cosine_similarity(
     """
     if unknown:
         raise unknown_keywords("cosine_similarity", unknown)
-    x1, x2 = promoted(*both_floating("cosine_similarity", x1, x2, ("x1", "x2")))
+    x1, x2 = both_floating("cosine_similarity", x1, x2, ("x1", "x2"))
     ndim = x1.ndim if x1.ndim > x2.ndim else x2.ndim
     axis = normalize_axis("cosine_similarity", axis, ndim) - ndim  # from the end, for both
     product = normalize(widened(x1), axis, 2, eps) * normalize(widened(x2), axis, 2, eps)
@@ -517,9 +519,12 @@ def triplet_margin(
     as_number(name, "ord", ord)
     require_equal_shapes(name, anchor, "positive", positive)
     require_equal_shapes(name, anchor, "negative", negative)
+    three = promoted(anchor, positive, negative)
+    anchor, positive, negative = [widened(x) for x in three]
     near = vector_norm(anchor - positive + 1e-6, axis=-1, ord=ord)
     far = vector_norm(anchor - negative + 1e-6, axis=-1, ord=ord)
-    return reduce(relu(near - far + as_number(name, "margin", margin)), reduction)
+    losses = relu(near - far + as_number(name, "margin", margin))
+    return narrowed(reduce(losses, reduction), three[0])
 
 
 def contrastive(
@@ -556,10 +561,12 @@ def contrastive(
         )
     if same.requires_grad:
         raise OperandError(f"contrastive: same must be of 0 and 1, got {describe(same)}.")
-    y = astype(same, x1.dtype)
-    d = vector_norm(x1 - x2, axis=1)
+    x1, x2 = promoted(x1, x2)
+    d = vector_norm(widened(x1) - widened(x2), axis=1)
+    y = astype(same, d.dtype)
     apart = relu(as_number("contrastive", "margin", margin) - d)
-    return reduce((y * d * d + (1.0 - y) * apart * apart) * 0.5, reduction)
+    losses = (y * d * d + (1.0 - y) * apart * apart) * 0.5
+    return narrowed(reduce(losses, reduction), x1)
 
 
 def gaussian_nll(
@@ -599,7 +606,10 @@ def gaussian_nll(
         raise ValueError(
             f"gaussian_nll: mean has shape {mean.shape}, y has {y.shape}: they must be equal."
         )
+    three = promoted(mean, y, variance)
+    mean, y, variance = [widened(x) for x in three]
     v = maximum(variance, as_number("gaussian_nll", "eps", eps))
     d = mean - y
     losses = (log(v) + d * d / v) * 0.5
-    return reduce(losses + 0.5 * math.log(2.0 * math.pi) if full else losses, reduction)
+    losses = losses + 0.5 * math.log(2.0 * math.pi) if full else losses
+    return narrowed(reduce(losses, reduction), three[0])

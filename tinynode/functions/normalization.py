@@ -16,6 +16,7 @@ from tinynode.errors import OperandError, StateError, describe, unknown_keywords
 from tinynode.functions.attributes import Axes
 from tinynode.functions.checked import checked_axes, checked_flag, checked_float
 from tinynode.functions.comparison import clip, maximum
+from tinynode.functions.data_types import narrowed, promoted, widened
 from tinynode.functions.exponential import sqrt
 from tinynode.functions.operands import (
     as_floating,
@@ -341,8 +342,9 @@ def fixed_batch_norm(
     shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
     m = reshape(_parameter(name, "mean", mean, x, x.shape[1:2]), shape)
     v = reshape(_parameter(name, "variance", variance, x, x.shape[1:2]), shape)
-    y = (x - m) * (1.0 / sqrt(v + float(eps)))
-    return _affine(name, y, gamma, beta, (1,))
+    x, m, v = promoted(x, m, v)
+    y = (widened(x) - widened(m)) * (1.0 / sqrt(widened(v) + float(eps)))
+    return _affine(name, narrowed(y, x), gamma, beta, (1,))
 
 
 def layer_norm(

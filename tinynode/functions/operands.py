@@ -73,7 +73,8 @@ def as_operands(
 def as_operand(function: str, argument: str, value: Any, beside: Any = None) -> Variable:
     """A Variable unchanged; an array wrapped, without requiring a gradient.
 
-    ``beside`` is another argument: the array goes to the device of a Variable there.
+    ``beside`` is another argument. The array goes to the device of a Variable there, and takes its
+    dtype if both are floating.
 
     Raises:
         OperandError: the value is neither.
@@ -81,6 +82,12 @@ def as_operand(function: str, argument: str, value: Any, beside: Any = None) -> 
     """
     if isinstance(value, Variable):
         return value
+    x = _as_variable(function, argument, value, beside)
+    return _in_dtype_beside(x, beside) if isinstance(beside, Variable) else x
+
+
+def _as_variable(function: str, argument: str, value: Any, beside: Any) -> Variable:
+    """``as_operand`` without a change of the dtype."""
     if isinstance(value, RawArgument):
         return value.variable
     if (operand := array_operand(value)) is not None:
@@ -96,6 +103,14 @@ def as_operand(function: str, argument: str, value: Any, beside: Any = None) -> 
             "Make a Variable of it with tinynode.asarray(...)."
         )
     return wrap_array(value, device, False)
+
+
+def _in_dtype_beside(x: Variable, beside: Variable) -> Variable:
+    """A floating array in the dtype of a floating Variable beside it."""
+    if x.dtype == beside.dtype:
+        return x
+    both_floating = is_floating(x.filled_array()) and is_floating(beside.filled_array())
+    return x.astype(beside.dtype) if both_floating else x
 
 
 def _device_beside(
@@ -290,7 +305,9 @@ def _beside_array(value: Any, other: Variable, function: str, argument: str) -> 
         return _scalar_beside(value, other, function, argument)
     if isinstance(value, numpy.generic):
         value = other.device.from_host(numpy.asarray(value))
-    return as_operand(function, argument, value, other)
+    if isinstance(value, Variable):
+        return value
+    return _as_variable(function, argument, value, other)
 
 
 def _is_cast(array: Any, other: Variable) -> bool:
