@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Never
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
@@ -19,7 +19,7 @@ from tinynode.devices import (
 )
 from tinynode.devices import is_floating as is_floating_array
 from tinynode.devices import is_integer as is_integer_array
-from tinynode.errors import OperandError, describe
+from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.activation import (
     log_sigmoid,
     log_softmax,
@@ -47,6 +47,7 @@ from tinynode.functions.loss import (
 from tinynode.functions.operands import (
     as_floating,
     as_label,
+    as_number,
     as_operand,
     as_operands,
     first_variable,
@@ -305,6 +306,7 @@ def softmax_cross_entropy(
     ignore_label: int = -1,
     class_weight: Any = None,
     label_smoothing: float = 0.0,
+    **unknown: Never,
 ) -> Variable:
     """The cross entropy of softmax(x) against integer labels, or against probabilities.
 
@@ -332,9 +334,12 @@ def softmax_cross_entropy(
 
     Source of label smoothing: Szegedy et al., Rethinking the Inception Architecture, 2016.
     """
+    if unknown:
+        raise unknown_keywords("softmax_cross_entropy", unknown)
     x = as_operand("softmax_cross_entropy", "x", x, first_variable(labels, class_weight))
     labels = signed_labels(as_labels("softmax_cross_entropy", labels, x))
     chosen = check_reduction("softmax_cross_entropy", reduction)
+    label_smoothing = as_number("softmax_cross_entropy", "label_smoothing", label_smoothing)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(
             f"softmax_cross_entropy: label_smoothing must lie in 0 to 1, got {label_smoothing}."
@@ -435,7 +440,9 @@ class PutLabels(FunctionNode):
         return TakeLabels(self.ignore_label).apply((gy, labels))[0], None
 
 
-def nll(log_p: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1) -> Variable:
+def nll(
+    log_p: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1, **unknown: Never
+) -> Variable:
     """The negative log likelihood -log_p[i, label_i] of integer labels.
 
     dL/dlog_p[i, c] = -dL/dloss at c = label_i, else 0; divided by the number of rows under mean.
@@ -452,6 +459,8 @@ def nll(log_p: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1
         ValueError: shapes do not fit together, a label is out of range, or the reduction is
             unknown.
     """
+    if unknown:
+        raise unknown_keywords("nll", unknown)
     log_p, labels = scores_and_labels("nll", "log_p", log_p, labels)
     check_reduction("nll", reduction)
     ignore_label = as_label("nll", "ignore_label", ignore_label)
@@ -535,7 +544,12 @@ class BinaryLabels(FunctionNode):
 
 
 def sigmoid_cross_entropy(
-    x: Any, t: Any, reduction: str = "mean", ignore_label: int = -1, pos_weight: Any = None
+    x: Any,
+    t: Any,
+    reduction: str = "mean",
+    ignore_label: int = -1,
+    pos_weight: Any = None,
+    **unknown: Never,
 ) -> Variable:
     """-t ln(sigmoid(x)) - (1 - t) ln(1 - sigmoid(x)), elementwise, then reduced.
 
@@ -553,6 +567,8 @@ def sigmoid_cross_entropy(
         ValueError: the shapes differ, an integer label is out of range, or the reduction is
             unknown.
     """
+    if unknown:
+        raise unknown_keywords("sigmoid_cross_entropy", unknown)
     x = as_operand("sigmoid_cross_entropy", "x", x, t)
     labels = as_operand("sigmoid_cross_entropy", "t", t, x)
     check_reduction("sigmoid_cross_entropy", reduction)

@@ -8,12 +8,12 @@ the labels with a blank before, between and after them: 2 S + 1 for S labels.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Never
 
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, any_true, is_integer, namespace_of
-from tinynode.errors import OperandError, describe
+from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.arithmetic import negative
 from tinynode.functions.attributes import Length
 from tinynode.functions.checked import checked_length
@@ -96,6 +96,7 @@ def ctc_loss(
     label_lengths: Any = None,
     blank: int = 0,
     reduction: str = "mean",
+    **unknown: Never,
 ) -> Variable:
     """-ln of the probability of a label sequence, summed over all alignments with blanks.
 
@@ -117,6 +118,8 @@ def ctc_loss(
         ValueError: the shapes do not fit together, a label or length is out of range, or the
             reduction is unknown.
     """
+    if unknown:
+        raise unknown_keywords("ctc_loss", unknown)
     log_p = as_floating("ctc_loss", "log_p", log_p, labels)
     check_reduction("ctc_loss", reduction)
     if log_p.ndim != 3 or 0 in log_p.shape:

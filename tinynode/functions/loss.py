@@ -86,7 +86,7 @@ def reduce(losses: Variable, reduction: str) -> Variable:
     return mean(losses) if reduction == "mean" else sum(losses)
 
 
-def mean_squared_error(x: Any, y: Any, reduction: str = "mean") -> Variable:
+def mean_squared_error(x: Any, y: Any, reduction: str = "mean", **unknown: Never) -> Variable:
     """(x - y)^2, as the mean, as the sum, or for each element.
 
     x: (s), y: (s) -> 0-d, or (s) with ``reduction="none"``. With d = x - y and n elements, the
@@ -100,6 +100,8 @@ def mean_squared_error(x: Any, y: Any, reduction: str = "mean") -> Variable:
         ValueError: the shapes differ (a broadcast here is a mistake more often than not), or the
             reduction is unknown.
     """
+    if unknown:
+        raise unknown_keywords("mean_squared_error", unknown)
     x, y = both_floating("mean_squared_error", x, y)
     check_reduction("mean_squared_error", reduction)
     require_equal_shapes("mean_squared_error", x, "y", y)
@@ -107,13 +109,15 @@ def mean_squared_error(x: Any, y: Any, reduction: str = "mean") -> Variable:
     return narrowed(reduce(losses, reduction), x)
 
 
-def mean_absolute_error(x: Any, y: Any, reduction: str = "mean") -> Variable:
+def mean_absolute_error(x: Any, y: Any, reduction: str = "mean", **unknown: Never) -> Variable:
     """|x - y|, as the mean, as the sum, or for each element; the gradient at x = y is 0.
 
     Raises:
         OperandError: x or y is not floating.
         ValueError: the shapes differ, or the reduction is unknown.
     """
+    if unknown:
+        raise unknown_keywords("mean_absolute_error", unknown)
     x, y = both_floating("mean_absolute_error", x, y)
     check_reduction("mean_absolute_error", reduction)
     require_equal_shapes("mean_absolute_error", x, "y", y)
@@ -144,7 +148,9 @@ class Huber(FunctionNode):
         return (gy * clip(d, -self.delta, self.delta),)
 
 
-def huber(x: Any, y: Any, delta: float = 1.0, reduction: str = "mean") -> Variable:
+def huber(
+    x: Any, y: Any, delta: float = 1.0, reduction: str = "mean", **unknown: Never
+) -> Variable:
     """d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), with d = x - y; then reduced.
 
     dL/dx = dL/dloss * (d held between -delta and delta).
@@ -155,6 +161,8 @@ def huber(x: Any, y: Any, delta: float = 1.0, reduction: str = "mean") -> Variab
         OperandError: x or y is not floating, or delta is not a number.
         ValueError: the shapes differ, delta is not positive, or the reduction is unknown.
     """
+    if unknown:
+        raise unknown_keywords("huber", unknown)
     x, y = both_floating("huber", x, y)
     check_reduction("huber", reduction)
     require_equal_shapes("huber", x, "y", y)
@@ -345,7 +353,13 @@ class HingeGrad(Hinge):
 
 
 def hinge(
-    x: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1, *, p: int = 1
+    x: Any,
+    labels: Any,
+    reduction: str = "mean",
+    ignore_label: int = -1,
+    *,
+    p: int = 1,
+    **unknown: Never,
 ) -> Variable:
     """max(0, 1 - t x)^p for each class, t = 1 for the label and -1 for the others; then reduced.
 
@@ -367,6 +381,8 @@ def hinge(
         ValueError: the shapes do not fit together, a label is out of range, the reduction is
             unknown, or p is neither 1 nor 2.
     """
+    if unknown:
+        raise unknown_keywords("hinge", unknown)
     x, labels = scores_and_labels("hinge", "x", x, labels)
     check_reduction("hinge", reduction)
     if p not in (1, 2):
@@ -405,7 +421,7 @@ class KLDivergence(BroadcastingNode):
         return gq, gp
 
 
-def kl_divergence(log_q: Any, p: Any, reduction: str = "mean") -> Variable:
+def kl_divergence(log_q: Any, p: Any, reduction: str = "mean", **unknown: Never) -> Variable:
     """p (ln p - log_q), elementwise, where p = 0 counts as 0; the divergence of p from q.
 
     dL/dlog_q = -dL/dloss * p   dL/dp = dL/dloss * (ln p - log_q + 1)
@@ -419,6 +435,8 @@ def kl_divergence(log_q: Any, p: Any, reduction: str = "mean") -> Variable:
         OperandError: log_q or p is not floating.
         ValueError: the shapes differ, or the reduction is unknown.
     """
+    if unknown:
+        raise unknown_keywords("kl_divergence", unknown)
     log_q, p = both_floating("kl_divergence", log_q, p, ("log_q", "p"))
     check_reduction("kl_divergence", reduction)
     require_equal_shapes("kl_divergence", log_q, "p", p)
@@ -491,6 +509,7 @@ def triplet_margin(
     margin: float = 1.0,
     ord: float = 2,
     reduction: str = "mean",
+    **unknown: Never,
 ) -> Variable:
     """max(0, |a - p| - |a - n| + margin) for each triple of vectors, then reduced.
 
@@ -510,6 +529,8 @@ def triplet_margin(
         OperandError: an argument is not floating.
         ValueError: the shapes differ, or the reduction is unknown.
     """
+    if unknown:
+        raise unknown_keywords("triplet_margin", unknown)
     name = "triplet_margin"
     beside = first_variable(anchor, positive, negative)
     anchor = as_floating(name, "anchor", anchor, beside)
@@ -528,7 +549,7 @@ def triplet_margin(
 
 
 def contrastive(
-    x1: Any, x2: Any, same: Any, margin: float = 1.0, reduction: str = "mean"
+    x1: Any, x2: Any, same: Any, margin: float = 1.0, reduction: str = "mean", **unknown: Never
 ) -> Variable:
     """d^2 / 2 for pairs of one class, max(0, margin - d)^2 / 2 for others, with d = |x1 - x2|.
 
@@ -546,6 +567,8 @@ def contrastive(
         OperandError: x1 or x2 is not floating.
         ValueError: the shapes do not fit together, or the reduction is unknown.
     """
+    if unknown:
+        raise unknown_keywords("contrastive", unknown)
     beside = first_variable(x1, x2, same)
     x1 = as_floating("contrastive", "x1", x1, beside)
     x2 = as_floating("contrastive", "x2", x2, beside)
@@ -576,6 +599,7 @@ def gaussian_nll(
     reduction: str = "mean",
     full: bool = False,
     eps: float = 1e-6,
+    **unknown: Never,
 ) -> Variable:
     """(ln v + (mean - y)^2 / v) / 2 with v = max(variance, eps): -ln of a normal density.
 
@@ -596,6 +620,8 @@ def gaussian_nll(
         OperandError: an argument is not floating.
         ValueError: the shapes differ, or the reduction is unknown.
     """
+    if unknown:
+        raise unknown_keywords("gaussian_nll", unknown)
     beside = first_variable(mean, y, variance)
     mean = as_floating("gaussian_nll", "mean", mean, beside)
     y = as_floating("gaussian_nll", "y", y, beside)

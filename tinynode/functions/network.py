@@ -155,7 +155,9 @@ def bilinear(x1: Any, x2: Any, w: Any, b: Any = None) -> Variable:
     return y + bias
 
 
-def embedding(indices: Any, w: Any, padding_index: int | None = None) -> Variable:
+def embedding(
+    indices: Any, w: Any, padding_index: int | None = None, **unknown: Never
+) -> Variable:
     """y[...] = w[indices[...]]: a row of w for each index.
 
     dL/dw = zeros, plus each row of dL/dy at the index.
@@ -173,6 +175,8 @@ def embedding(indices: Any, w: Any, padding_index: int | None = None) -> Variabl
         IndexError: an index is negative, or not below the number of rows.
         ValueError: w does not have two axes.
     """
+    if unknown:
+        raise unknown_keywords("embedding", unknown)
     w = as_operand("embedding", "w", w, indices)
     if w.ndim != 2:
         raise ValueError(f"embedding: w must be (rows, size), its shape is {w.shape}.")

@@ -32,8 +32,36 @@ AXIS = {
     "dropout_p": "nn.MultiHeadAttention has dropout: leave the keyword out.",
     "normalized_shape": "The shape of gamma names the axes: leave the keyword out.",
     "start_dim": "The keyword here is start_axis.",
+    "ignore_index": "The keyword here is ignore_label; the default is -1, and PyTorch's -100.",
+    "size_average": "The keyword here is reduction.",
+    "reduce": "The keyword here is reduction.",
+    "target": "The target is the second argument.",
+    "log_target": "Give probabilities: exp(log_p).",
+    "padding_idx": "The keyword here is padding_index.",
+    "padding_mode": 'Pad before: pad(x, widths, mode="reflect"), or mode="edge".',
+    "max_norm": "There is no such option: leave the keyword out.",
+    "beta": "The keyword here is delta.",
 }
 """Keywords of functions, with the cure."""
+
+OF_ONE_FUNCTION = {
+    ("softmax_cross_entropy", "weight"): "The keyword here is class_weight.",
+    ("softmax_cross_entropy", "pos_weight"): "The keyword here is class_weight.",
+    ("nll", "weight"): "softmax_cross_entropy has class_weight, for scores before softmax.",
+}
+"""Keywords whose cure differs from that of other functions, by function and keyword."""
+
+WEIGHTED = 'Multiply the losses: loss(..., reduction="none") * weight, then take the mean.'
+LOSSES = [
+    "sigmoid_cross_entropy",
+    "mean_squared_error",
+    "mean_absolute_error",
+    "huber",
+    "hinge",
+    "kl_divergence",
+    "gaussian_nll",
+]
+"""Losses without weights: ``weight=`` has the cure ``WEIGHTED``."""
 
 BACKWARD = {
     "create_graph": "The keyword here is enable_double_backprop.",
@@ -74,6 +102,7 @@ LAYERS = {
     "elementwise_affine": "The layer always has gamma and beta: leave the keyword out.",
     "track_running_stats": "Running statistics are always kept: leave the keyword out.",
     "epsilon": "The keyword here is eps.",
+    "padding_mode": 'Pad before: functions.pad(x, widths, mode="reflect"), or mode="edge".',
     "padding_idx": "F.embedding(indices, w, padding_index=0) has the option.",
     "proj_size": "Put an nn.Linear after the layer.",
     "params": "The first argument is the model, or a list of parameters.",
@@ -108,6 +137,10 @@ VARIABLE = {
 
 def keyword_cure(function: str, keyword: str) -> str:
     """A sentence that begins with a space, or an empty text for an unknown keyword."""
+    if (function, keyword) in OF_ONE_FUNCTION:
+        return f" {OF_ONE_FUNCTION[function, keyword]}"
+    if keyword == "weight" and function in LOSSES:
+        return f" {WEIGHTED}"
     if function == "Variable":
         tables = [VARIABLE]
     else:
