@@ -19,7 +19,6 @@ import pytest
 
 import tinynode as tn
 from tinynode import atomic_file, nn
-from tinynode import nn
 from tinynode.errors import dtype_name
 
 F = tn.functions
@@ -908,6 +907,8 @@ def test_a_loss_scale_that_no_scale_helps_is_an_error() -> None:
     p.grad = np.ones(2)
     assert scaler.step(optimizer)
     scaler.update()
+
+
 def test_a_frozen_encoder_is_clipped_averaged_and_trained_again() -> None:
     """Fine-tuning in two stages with one Trainer: weight decay moved frozen weights elsewhere."""
     encoder, head = nn.Linear(4, 3), nn.Linear(3, 1)
@@ -966,6 +967,8 @@ def test_a_trained_model_goes_to_pytorch_by_names(tmp_path: Path) -> None:
         *names,
         *("1.running_var", "1.weight", "2.bias", "2.weight"),
     ]
+
+
 WAYS = {
     "numpy": lambda f, x: tn.value_and_grad(f)(x),
     "compiled": lambda f, x: tn.compile(tn.value_and_grad(f))(x),

@@ -1,213 +1,325 @@
-"""Random numbers: a single generator for the whole process, with ``seed``.
+"""Random numbers: from the generator of the process, or from a key.
 
-Requirement: after ``tn.seed(n)`` initializers and random functions give the same numbers on every
-device. So NumPy's PCG64 generator draws on the host, in float64. The numbers are cast on the host,
-then moved to the device.
+Requirement: a program chooses between two sources of random numbers.
 
-Threads may draw at the same time, since NumPy locks the generator. The operating system chooses
-the order of the threads. For repeatable numbers draw in a single thread.
+- Without ``key``, an array is drawn from the generator that ``tn.seed`` starts. Each call gives
+  new numbers.
+- With ``key=``, a Variable is computed from key and shape alone. Equal keys give equal numbers: on
+  every device, in compiled and vmapped functions, and in the second run of ``tn.checkpoint``.
 
-Source: O'Neill, PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms for
-Random Number Generation, 2014.
+A key is an integer array with two words of 32 bits. Use each key once: ``split`` makes new keys.
+Keys, splits and bits are equal to those of JAX for ``jax.random.key_data``.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Never
 
 import numpy
 
 from tinynode.configuration import config
+from tinynode.core.conversion import asarray
 from tinynode.core.hooks import thread_hooks
-from tinynode.devices import Array, Device, get_device, hidden_axes
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, Device, get_device, hidden_axes, is_over
 from tinynode.errors import (
+    DeviceMixError,
     OperandError,
     SizeError,
-    StateError,
     VmapError,
     describe,
     dtype_name,
     short_text,
 )
+from tinynode.functions import argsort
+from tinynode.functions.keyed import (
+    WORD,
+    as_counter,
+    as_key,
+    keyed_bits,
+    normal_numbers,
+    unit_numbers,
+    whole_numbers,
+    words_of,
+)
+from tinynode.functions.operands import as_integer, is_index
+from tinynode.generator import get_generator, get_state, seed, set_state
 from tinynode.habits import missing_attribute
 
 __all__ = [
+    "bernoulli",
+    "fold_in",
     "get_generator",
     "get_state",
+    "integers",
+    "key",
     "normal",
     "permutation",
     "seed",
     "set_state",
+    "split",
     "uniform",
 ]
 __dir__ = __all__.copy  # for completion
 
-if TYPE_CHECKING:
-    from numpy.random import Generator
-
-_lock = threading.Lock()
-_generator: Generator | None = None  # made when first needed: importing numpy.random takes time
-_HALF = (1 << 64) - 1
 MOST_DRAWS = 2**48
 """The elements of an array of draws, at most: a petabyte of floats."""
+MOST_INTEGERS = 2**31
+"""The different numbers of ``integers``, at most."""
+SHAPE_FIRST = " The shape is the first argument, as in tn.random.uniform((2, 3), -1.0, 1.0)."
 
 
-def get_generator() -> Generator:
-    """The process-wide ``numpy.random.Generator``; unpredictable until ``seed`` is called.
-
-    The object stays the same: ``seed`` and ``set_state`` change the state.
-    """
-    global _generator
-    with _lock:
-        if _generator is None:
-            _generator = numpy.random.Generator(numpy.random.PCG64())
-        return _generator
+# --- keys ----------------------------------------------------------------------------------------
 
 
-def seed(n: int) -> None:
-    """Start the process-wide generator anew, for repeatable draws.
+def key(seed: int, *, device: str | Device | None = None) -> Variable:
+    """The key of a seed: (2), int64, the high and the low 32 bits of the seed.
 
-        >>> tn.seed(0)
-        >>> first = tn.random.uniform((2,))
-        >>> tn.seed(0)
-        >>> bool((tn.random.uniform((2,)) == first).all())
-        True
+    ```python
+    key = tn.random.key(0)
+    key, now = tn.random.split(key)
+    noise = tn.random.normal((3,), key=now)
+    ```
 
     Args:
-        n: an integer, not negative.
+        seed: an integer from 0 to 2^64 - 1. Equal seeds give equal keys.
+        device: where the key stands, and the draws; the current device by default.
 
     Raises:
-        TypeError: n is no integer.
-        ValueError: n is negative.
+        OperandError: the seed is no integer.
+        ValueError: the seed is out of range.
     """
     try:
-        number = operator.index(n)
+        number = operator.index(seed)
     except TypeError:
-        raise TypeError(f"seed: n must be an integer, got {describe(n)}.") from None
-    if number < 0:
-        raise ValueError(f"seed: n must not be negative, got {short_text(number)}.")
-    _put_state(numpy.random.PCG64(number).state)
+        raise OperandError(
+            f"random.key: seed must be an integer, got {describe(seed)}. To make a key depend on "
+            "a number of the program, use tn.random.fold_in(key, number)."
+        ) from None
+    if not 0 <= number < 2**64:
+        raise ValueError(f"random.key: seed must lie in 0 to 2**64 - 1, got {short_text(number)}.")
+    words = numpy.asarray([number >> 32, number & WORD], dtype=numpy.int64)
+    return asarray(get_device(device).from_host(words), requires_grad=False)
 
 
-def get_state() -> Array:
-    """The generator's state: a NumPy array of six uint64, to be saved with a training run."""
-    state = get_generator().bit_generator.state
-    words = []
-    for number in (state["state"]["state"], state["state"]["inc"]):  # of 128 bits each
-        words += [number >> 64, number & _HALF]
-    return numpy.asarray([*words, state["has_uint32"], state["uinteger"]], dtype=numpy.uint64)
+def split(key: Any, n: int = 2) -> Variable:
+    """New keys from a key: (n, 2). Each row is a key; the old key should not be used again.
 
+    The draws of the new keys are independent of each other.
 
-def set_state(state: Array) -> None:
-    """Go on where ``get_state`` was called.
+    Args:
+        key: a key, (2), integer.
+        n: how many.
 
     Raises:
-        StateError: the argument is no result of ``get_state``.
+        OperandError: the key is no integer array of shape (2,), or n is no integer.
+        ValueError: n is negative, or the array is too large.
     """
-    words = state if isinstance(state, numpy.ndarray) else numpy.asarray(None)
-    if words.shape != (6,) or words.dtype != numpy.uint64:
-        raise StateError(
-            f"random.set_state: expected an array of shape (6,), uint64, as get_state() gives it, "
-            f"got {describe(state)}."
-        )
-    high, low, increment_high, increment_low, has_uint32, uinteger = (int(w) for w in words)
-    if has_uint32 > 1 or uinteger >> 32 or not increment_low & 1:
-        raise StateError(
-            f"random.set_state: {words.tolist()} is no state of a PCG64 generator. Use an array "
-            "that get_state() gave."
-        )
-    numbers = {"state": high << 64 | low, "inc": increment_high << 64 | increment_low}
-    _put_state(
-        {
-            "bit_generator": "PCG64",
-            "state": numbers,
-            "has_uint32": has_uint32,
-            "uinteger": uinteger,
-        }
-    )
+    words = as_key("random.split", key)
+    return words_of(keyed_bits(words, _checked_shape("split", "n", (n,))))
 
 
-def _put_state(state: Any) -> None:
-    bits = get_generator().bit_generator
-    with bits.lock:  # the lock under which other threads draw
-        bits.state = state
+def fold_in(key: Any, number: Any) -> Variable:
+    """A new key, (2), from a key and a number, such as the number of a training step.
+
+    The result is row ``number`` of ``split``'s keys.
+
+    Args:
+        key: a key, (2), integer.
+        number: an integer, or an integer Variable of shape ().
+
+    Raises:
+        OperandError: the key is no integer array of shape (2,), or the number is no integer.
+    """
+    words = as_key("random.fold_in", key)
+    return words_of(keyed_bits(words, (), as_counter("random.fold_in", "number", number, words)))
+
+
+# --- draws ---------------------------------------------------------------------------------------
 
 
 def normal(
-    shape: tuple[int, ...],
+    shape: int | tuple[int, ...],
     mean: float = 0.0,
     deviation: float = 1.0,
     *,
+    key: Any = None,
     dtype: Any = None,
     device: str | Device | None = None,
 ) -> Array:
-    """An array of draws from the normal distribution.
+    """Draws from the normal distribution: an array, or a Variable with ``key=``.
+
+    With a key the draws are constants: no gradient reaches them. For a mean and a deviation with
+    gradients, write ``mean + deviation * tn.random.normal(shape, key=key)``. Draws with a key are
+    equal on all devices up to the rounding of ln and cos, and at most 6.7 deviations from the
+    mean.
 
     Args:
         shape: the array's shape.
         mean: the distribution's mean.
         deviation: the standard deviation, not negative.
+        key: a key, (2), integer: see ``tn.random.key``. Equal keys give equal draws.
         dtype: float16, float32 or float64, by name or as a dtype; ``config.dtype`` by default.
-        device: where the array stands; the current device by default.
+        device: where the array stands; the key's device, or the current device, by default.
 
     Raises:
-        OperandError: the shape, the mean or the deviation is of another type.
+        OperandError: the shape, the mean, the deviation or the key is of another type.
         ValueError: a number is not finite, the deviation is negative, or the array is too large.
+        DeviceMixError: the device is another than the key's.
     """
-    mean = _number("normal", "mean", mean)
-    deviation = _number("normal", "deviation", deviation, least=0.0)
+    mean = _number("normal", "mean", mean, key)
+    deviation = _number("normal", "deviation", deviation, key, least=0.0)
     sizes = _checked_shape("normal", "shape", shape)
+    if key is not None:
+        words = _checked_key("normal", key, device)
+        drawn = normal_numbers(words, sizes, host_dtype(dtype).name)
+        return _scaled(drawn, deviation, mean)
     host = _drawn("normal", "shape", get_generator().normal, mean, deviation, sizes)
-    return _place(host, dtype, device)
+    return _place(host, host_dtype(dtype), device)
 
 
 def uniform(
-    shape: tuple[int, ...],
+    shape: int | tuple[int, ...],
     low: float = 0.0,
     high: float = 1.0,
     *,
+    key: Any = None,
     dtype: Any = None,
     device: str | Device | None = None,
 ) -> Array:
-    """An array of draws from the uniform distribution between ``low`` and ``high``.
+    """Draws from the uniform distribution between ``low`` and ``high``.
 
-    ``dtype`` and ``device`` are as for ``normal``. A draw lies below ``high``, or equals ``high``
-    after rounding by the cast.
+    ``key``, ``dtype`` and ``device`` are as for ``normal``. A draw lies below ``high``, or equals
+    ``high`` after rounding. With a key the draws are equal on all devices.
 
     Raises:
-        OperandError: the shape or a bound is of another type.
+        OperandError: the shape, a bound or the key is of another type.
         ValueError: a bound is not finite, ``high`` is below ``low``, or the array is too large.
+        DeviceMixError: the device is another than the key's.
     """
-    low = _number("uniform", "low", low)
-    high = _number("uniform", "high", high, least=low)
+    low = _number("uniform", "low", low, key)
+    high = _number("uniform", "high", high, key, least=low)
     if high - low == math.inf:
         raise ValueError(f"random.uniform: high - low must be finite, got {high:g} and {low:g}.")
     sizes = _checked_shape("uniform", "shape", shape)
+    if key is not None:
+        words = _checked_key("uniform", key, device)
+        drawn = unit_numbers(words, sizes, host_dtype(dtype).name)
+        return _scaled(drawn, high - low, low)
     host = _drawn("uniform", "shape", get_generator().uniform, low, high, sizes)
-    return _place(host, dtype, device)
+    return _place(host, host_dtype(dtype), device)
 
 
-def permutation(n: int, *, device: str | Device | None = None) -> Array:
-    """The numbers 0 to n - 1 in random order: (n), int64.
+def integers(
+    shape: int | tuple[int, ...],
+    low: int,
+    high: int,
+    *,
+    key: Any = None,
+    device: str | Device | None = None,
+) -> Array:
+    """Integers from ``low`` to ``high - 1``, each as probable as another: int64.
+
+    ``key`` and ``device`` are as for ``normal``. There are at most 2^31 different integers.
 
     Raises:
-        OperandError: n is no integer.
+        OperandError: the shape, a bound or the key is of another type.
+        ValueError: ``high`` is not above ``low``, or too far above, or the array is too large.
+        DeviceMixError: the device is another than the key's.
+    """
+    first = _integer("low", low)
+    count = _integer("high", high) - first
+    if not 1 <= count <= MOST_INTEGERS:
+        raise ValueError(
+            f"random.integers: high must be above low, by at most 2**31, got low={low} and "
+            f"high={high}."
+        )
+    sizes = _checked_shape("integers", "shape", shape)
+    if key is not None:
+        words = _checked_key("integers", key, device)
+        return whole_numbers(words, sizes, count) + first
+    host = _drawn("integers", "shape", get_generator().integers, first, first + count, sizes)
+    return _place(host, numpy.dtype("int64"), device)
+
+
+def bernoulli(
+    shape: int | tuple[int, ...],
+    probability: float = 0.5,
+    *,
+    key: Any = None,
+    device: str | Device | None = None,
+) -> Array:
+    """True with the probability, else False: bool.
+
+    ``key`` and ``device`` are as for ``normal``. For an array of probabilities p write
+    ``tn.random.uniform(p.shape, key=key) < p``.
+
+    Raises:
+        OperandError: the shape, the probability or the key is of another type.
+        ValueError: the probability is not in 0 to 1, or the array is too large.
+        DeviceMixError: the device is another than the key's.
+    """
+    ratio = _number("bernoulli", "probability", probability, key, least=0.0)
+    if ratio > 1.0:
+        raise ValueError(f"random.bernoulli: probability must be at most 1, got {ratio:g}.")
+    sizes = _checked_shape("bernoulli", "shape", shape)
+    if key is not None:
+        words = _checked_key("bernoulli", key, device)
+        return unit_numbers(words, sizes, "float64") < ratio
+    host = _drawn("bernoulli", "shape", get_generator().random, sizes)
+    return _place(host < ratio, numpy.dtype(bool), device)
+
+
+def permutation(n: int, *, key: Any = None, device: str | Device | None = None) -> Array:
+    """The numbers 0 to n - 1 in random order: (n), int64.
+
+    ``key`` and ``device`` are as for ``normal``.
+
+    Raises:
+        OperandError: n is no integer, or the key is of another type.
         ValueError: n is negative, or the array is too large.
+        DeviceMixError: the device is another than the key's.
     """
     (size,) = _checked_shape("permutation", "n", (n,))
+    if key is not None:
+        return argsort(keyed_bits(_checked_key("permutation", key, device), (size,)))
     order = _drawn("permutation", "n", get_generator().permutation, size)
-    return get_device(device).from_host(order.astype(numpy.int64))
+    return _place(order, numpy.dtype("int64"), device)
 
 
-def _number(function: str, argument: str, value: Any, least: float = -math.inf) -> float:
-    """A finite number from ``least`` on, as a float."""
+# --- checks --------------------------------------------------------------------------------------
+
+
+def _checked_key(function: str, key: Any, device: str | Device | None) -> Variable:
+    """The key of a draw.
+
+    Raises:
+        OperandError: the argument is no integer array of shape (2,).
+        DeviceMixError: the device is another than the key's.
+    """
+    words = as_key(f"random.{function}", key)
+    if device is not None and not is_over(words.device, get_device(device)):
+        raise DeviceMixError(
+            f"random.{function}: device must be the key's, {words.device}, got {device}. Leave it "
+            "out, or move the key with key.to_device(...)."
+        )
+    return words
+
+
+def _scaled(drawn: Variable, factor: float, shift: float) -> Variable:
+    """drawn * factor + shift."""
+    return drawn if (factor, shift) == (1.0, 0.0) else drawn * factor + shift
+
+
+def _number(function: str, argument: str, value: Any, key: Any, least: float = -math.inf) -> float:
+    """A finite number from ``least`` on, as a float; with a key, no Variable."""
     place = f"random.{function}: {argument}"
-    if not hasattr(value, "__float__") or getattr(value, "shape", ()) != ():
-        raise OperandError(f"{place} must be a number, got {describe(value)}.")
+    is_plain = hasattr(value, "__float__") and getattr(value, "shape", ()) == ()
+    if not is_plain or (key is not None and isinstance(value, Variable)):
+        raise OperandError(f"{place} must be a number, got {describe(value)}.{_cure(value)}")
     try:
         number = float(value)
     except OverflowError:  # an integer
@@ -218,6 +330,27 @@ def _number(function: str, argument: str, value: Any, least: float = -math.inf) 
     return number
 
 
+def _integer(argument: str, value: Any) -> int:
+    """A bound of ``integers``, of at most 64 bits."""
+    if isinstance(value, Variable) or not is_index(value):
+        raise OperandError(
+            f"random.integers: {argument} must be an integer, got {describe(value)}.{_cure(value)}"
+        )
+    return as_integer("random.integers", argument, value)
+
+
+def _cure(value: Any) -> str:
+    """A sentence for a wrong argument in the place of a number."""
+    if isinstance(value, tuple | list):
+        return SHAPE_FIRST
+    if isinstance(value, Variable):
+        return (
+            " Give a key by its name, key=key. Scale a draw by Variables afterwards: mean + "
+            "deviation * tn.random.normal(shape, key=key)."
+        )
+    return ""
+
+
 def _checked_shape(function: str, argument: str, shape: Any) -> tuple[int, ...]:
     """The shape as a tuple of integers; an integer stands for a single axis.
 
@@ -225,18 +358,19 @@ def _checked_shape(function: str, argument: str, shape: Any) -> tuple[int, ...]:
         OperandError: the shape has another type.
         SizeError: a length is negative, or the array would have too many elements.
     """
+    hint = SHAPE_FIRST if argument == "shape" else ""
     try:
         entries: Any = (shape,) if isinstance(shape, int | numpy.integer) else shape
         sizes = tuple([operator.index(n) for n in entries])
     except TypeError:
         raise OperandError(
             f"random.{function}: {argument} must be an integer or a tuple of integers, got "
-            f"{describe(shape)}."
+            f"{describe(shape)}.{hint}"
         ) from None
     if min(sizes, default=0) < 0 or math.prod(sizes) > MOST_DRAWS:
         raise SizeError(
             f"random.{function}: {argument} must not be negative, and have at most {MOST_DRAWS} "
-            f"elements, got {describe(shape)}. Draw in parts."
+            f"elements, got {describe(shape)}. Draw in parts.{hint}"
         )
     return sizes
 
@@ -252,17 +386,22 @@ def _drawn(function: str, argument: str, draw: Callable[..., Any], *given: Any) 
 
 
 def _place(host: Any, dtype: Any, device: str | Device | None) -> Array:
-    """Cast float64 draws on the host, then move the array."""
+    """Cast draws on the host, then move the array.
+
+    Raises:
+        VmapError: all examples of a vmapped function would get the same numbers.
+        TraceError: all runs of a compiled function would get the same numbers.
+    """
     if hidden_axes.stack:
         raise VmapError(
-            "random: the numbers would be the same in all examples of a vmapped function. Draw "
-            "them before, with a row for each example, and pass them as an argument. "
-            "functions.dropout and functions.gumbel_softmax draw for each example."
+            "random: the numbers would be the same in all examples of a vmapped function. Pass a "
+            "key for each example, keys = tn.random.split(key, n), and draw with key=. Or draw "
+            "before, with a row for each example. functions.dropout and functions.gumbel_softmax "
+            "draw for each example."
         )
     for hook in thread_hooks():
         hook.numbers_drawn()
-    target = get_device(device)
-    return target.from_host(numpy.asarray(host).astype(host_dtype(dtype)))
+    return get_device(device).from_host(numpy.asarray(host).astype(dtype))
 
 
 def host_dtype(dtype: Any) -> Any:

@@ -83,6 +83,7 @@ FAMILIES = (
         ("network", "draws"),
         "dense, fully connected, self-attention, transformer",
     ),
+    Family("random-bits", "Random bits", ("keyed",), "Threefry, key, PRNG, counter-based"),
     Family("data-types", "Data types, copies, devices", ("data_types",), "cast, clone"),
 )
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+import tinynode as tn
 from op_cases.reductions_shapes import AXES, np_set_item
 from op_cases.rows import (
     ALL,
@@ -879,6 +880,61 @@ row("one_hot", "matrix", fn.one_hot, np_one_hot, places(2, 3), order=0, classes=
 row("one_hot", "int32-and-0-d", fn.one_hot, np_one_hot, places(dtype="int32"), order=0, classes=3,
     dtype="float64")  # fmt: skip
 row("one_hot", "no-indices", fn.one_hot, np_one_hot, places(0), order=0, classes=3)
+
+
+# --- bits of a key -------------------------------------------------------------------------------
+
+
+def key_of(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
+    return rng.integers(0, 2**32, size=shape)
+
+
+def np_keyed_bits(key: Any, first: Any = 0, shape: tuple[int, ...] = ()) -> Any:
+    """Threefry-2x32 in the arithmetic of uint32, which wraps around."""
+    counters = first + np.arange(math.prod(shape)).reshape(1, -1)
+    x, y = (np.concatenate([counters >> 32, counters]) & 0xFFFFFFFF).astype(np.uint32)
+    words = key.astype(np.uint32)
+    keys = [*words, words[0] ^ words[1] ^ np.uint32(0x1BD11BDA)]
+    x, y = x + keys[0], y + keys[1]
+    rotations = (13, 15, 26, 6, 17, 29, 16, 24)
+    for i in range(20):
+        places = np.uint32(rotations[i % 8])
+        x = x + y
+        y = (y << places | y >> np.uint32(32 - places)) ^ x
+        if i % 4 == 3:
+            stage = i // 4 + 1
+            x, y = x + keys[stage % 3], y + keys[(stage + 1) % 3] + np.uint32(stage)
+    return (x.astype(np.int64) << 32 | y).reshape(shape)
+
+
+def np_keyed_normal(key: Any, shape: tuple[int, ...], dtype: str) -> Any:
+    bits = np_keyed_bits(key, shape=shape).astype(np.uint64)
+    u, v = ((bits >> np.uint64(32)) + 1.0) / 2**32, (bits % 2**32) / 2**32
+    return (np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * v)).astype(dtype)
+
+
+def keys(**more: Any) -> Input:
+    return Input((2,), key_of, **{"dtype": "int64", **more})
+
+
+def normal_of(key: Any, shape: tuple[int, ...], dtype: str) -> Any:
+    return tn.random.normal(shape, key=key, dtype=dtype)
+
+
+def bits_from(key: Any, first: Any, shape: tuple[int, ...]) -> Any:
+    return fn.keyed_bits(key, shape, first)
+
+
+for shape in ((5,), (2, 3), (), (0, 2), (40_000,)):
+    row("keyed_bits", f"of-shape-{shape}", fn.keyed_bits, np_keyed_bits, keys(), order=0,
+        single=True, shape=shape)  # fmt: skip
+row("keyed_bits", "uint32-words", fn.keyed_bits, np_keyed_bits, keys(dtype="uint32"), order=0,
+    single=True, shape=(3,))  # fmt: skip
+row("keyed_bits", "from-a-counter", bits_from, np_keyed_bits, keys(), places(high=9), order=0,
+    single=True, shape=(4,))  # fmt: skip
+for dtype in ("float64", "float32"):
+    row("keyed_bits", f"normal-{dtype}", normal_of, np_keyed_normal, keys(), order=0,
+        single=True, shape=(3, 2), dtype=dtype)  # fmt: skip
 
 
 def np_topk(x: Any, k: int, *, axis: int = -1, largest: bool = True) -> Any:

@@ -38,7 +38,7 @@ LAYERS = [
     {"tinynode.core.function_node"},
     {"tinynode.core.gradient_table", "tinynode.core.paths"},
     {"tinynode.core.backprop"},
-    {"tinynode.random"},
+    {"tinynode.generator"},
     {"tinynode.functions"},
 ]
 """From the bottom up. Every module that is not named stands above."""

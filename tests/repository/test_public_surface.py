@@ -61,12 +61,12 @@ BroadcastTo CTCStates Ceil Cholesky Clip ClipGrad Cofactors CofactorsGrad Concat
 Cos Cosh Cross CumulativeProd CumulativeSum Det Direction Divide ELU Eigh Einsum Equal Erf ErfInv
 Erfc Exp Expm1 ExtremeGrad FMod Flip Floor FloorDivide Fold GELU GELUGrad Gauss GetItem GetItemGrad
 Greater GreaterEqual GumbelNoise HardSiLU HardSiLUGrad Hypot Identity Imag Inv IsFinite IsInf IsNaN
-KeepZeros LGamma LeakyReLU LeakyReLUGrad Less LessEqual Linear LinearScan Log Log10 Log1p Log2
-LogAddExp LogSigmoid LogSoftmax LogSumExp LogicalAnd LogicalNot LogicalOr LogicalXor MatMul
-MatMulOfTransposed Max MaxPool2d MaxPool2dGrad Maximum Mean Min Minimum Multiply Negative NotEqual
-OneHot PermuteDims Pinv PolyGamma Positions PositionsAlongAxis Positive Pow PowConstant Prod Qr
-ReLU ReLUGrad Real Reciprocal Remainder Reshape Roll Round RowWeights SameInfinity SetItem
-SetItemGrad Sigmoid Sign SignBit Sin Sinh SlogDet Softmax SoftmaxCrossEntropy
+KeepZeros KeyedBits KeyedNormal LGamma LeakyReLU LeakyReLUGrad Less LessEqual Linear LinearScan Log
+Log10 Log1p Log2 LogAddExp LogSigmoid LogSoftmax LogSumExp LogicalAnd LogicalNot LogicalOr
+LogicalXor MatMul MatMulOfTransposed Max MaxPool2d MaxPool2dGrad Maximum Mean Min Minimum Multiply
+Negative NotEqual OneHot PermuteDims Pinv PolyGamma Positions PositionsAlongAxis Positive Pow
+PowConstant Prod Qr ReLU ReLUGrad Real Reciprocal Remainder Reshape Roll Round RowWeights
+SameInfinity SetItem SetItemGrad Sigmoid Sign SignBit Sin Sinh SlogDet Softmax SoftmaxCrossEntropy
 SoftmaxCrossEntropyGrad SoftmaxGrad Solve SolveTriangular Split Sqrt Square Stack Standardize
 StandardizeGrad Std Subtract Sum SumTo Svd TakeAlongAxis TakeRows TakeWinners Tan Tanh TanhGELU
 TanhGELUGrad ToDevice Trunc Unfold Unstack VecDot VectorNorm Where ZeroSafeDivide ZeroSafeMultiply

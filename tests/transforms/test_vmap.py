@@ -407,7 +407,7 @@ def test_dropout_draws_for_each_example() -> None:
 
 
 def test_other_draws_are_refused() -> None:
-    with pytest.raises(VmapError, match="Draw them before"):
+    with pytest.raises(VmapError, match=r"keys = tn.random.split\(key, n\), and draw with key="):
         tn.vmap(lambda x: x + tn.random.normal((3,)))(normal(4, 3))
 
 

@@ -28,6 +28,7 @@ from tinynode.functions import (
     fft,
     gaussian,
     indexing,
+    keyed,
     linalg,
     logistic,
     loss,
@@ -63,6 +64,7 @@ from tinynode.functions.draws import *
 from tinynode.functions.exponential import *
 from tinynode.functions.gaussian import *
 from tinynode.functions.indexing import *
+from tinynode.functions.keyed import *
 from tinynode.functions.linalg import (
     Cholesky,
     Det,
@@ -123,6 +125,7 @@ __all__ += draws.__all__
 __all__ += exponential.__all__
 __all__ += gaussian.__all__
 __all__ += indexing.__all__
+__all__ += keyed.__all__
 __all__ += logistic.__all__
 __all__ += loss.__all__
 __all__ += manipulation.__all__

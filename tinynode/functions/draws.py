@@ -40,7 +40,7 @@ from tinynode.functions.operands import (
 from tinynode.functions.scattering import one_hot
 from tinynode.functions.searching import argmax
 from tinynode.functions.shapes import moveaxis
-from tinynode.random import get_generator
+from tinynode.generator import get_generator
 
 if TYPE_CHECKING:
     from numpy.random import Generator

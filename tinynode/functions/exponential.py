@@ -445,18 +445,19 @@ def pow(x: Any, y: Any) -> Variable:
 BLOCK = 1 << 15
 
 
-def in_blocks(function: Callable[..., Array], *arrays: Array) -> Array:
+def in_blocks(function: Callable[..., Array], *arrays: Array, dtype: Any = None) -> Array:
     """An elementwise function of arrays of the same shape, computed in blocks that fit the cache.
 
     For functions of many steps: the results of the steps are then read from the cache. GPUs get
-    the whole arrays at once.
+    the whole arrays at once. ``dtype`` is that of the results, by default that of the arrays.
     """
     first = arrays[0]
     if math.prod(first.shape) <= BLOCK or "cpu" not in backend_of(first).capabilities:
         return function(*arrays)
     xp = namespace_of(first)
     flat = [xp.reshape(x, (-1,)) for x in arrays]
-    y = xp.empty(flat[0].shape, dtype=first.dtype, device=first.device)
+    dtype = first.dtype if dtype is None else dtype
+    y = xp.empty(flat[0].shape, dtype=dtype, device=first.device)
     for start in range(0, y.shape[0], BLOCK):
         part = slice(start, min(start + BLOCK, y.shape[0]))
         y = put(y, part, function(*(x[part] for x in flat)))

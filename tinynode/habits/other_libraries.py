@@ -43,15 +43,17 @@ NUMPY = (
     Habit("linalg", "triangular_solve", "F.linalg.solve_triangular(a, b, upper=True)"),
     Habit("random", "rand random sample", "tn.random.uniform(shape)"),
     Habit("random", "randn standard_normal", "tn.random.normal(shape)"),
+    Habit("random", "randint", "tn.random.integers(shape, 0, 10)"),
     Habit(
         "random",
-        "randint choice integers",
+        "choice",
         "tn.random.get_generator()",
-        "The generator is NumPy's: tn.random.get_generator().integers(0, 10, size=shape).",
+        "The generator is NumPy's: tn.random.get_generator().choice(10, size=shape).",
     ),
     Habit("random", "shuffle", "tn.random.permutation(n)", "Index the arrays with the result."),
     Habit("random", "default_rng", "tn.random.get_generator()"),
-    Habit("random", "manual_seed PRNGKey key", "tn.seed(0)"),
+    Habit("random", "manual_seed", "tn.seed(0)"),
+    Habit("random", "PRNGKey", "tn.random.key(0)"),
 )
 
 KERAS = (

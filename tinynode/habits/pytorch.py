@@ -23,9 +23,9 @@ TENSORS = (
     Habit("tn", "randn randn_like", "tn.random.normal(shape)", "The result is an array."),
     Habit(
         "tn",
-        "randint bernoulli multinomial",
+        "multinomial",
         "tn.random.get_generator()",
-        "The generator is NumPy's: tn.random.get_generator().integers(0, 10, size=shape).",
+        "The generator is NumPy's: tn.random.get_generator().choice(10, size=shape, p=p).",
     ),
     Habit(
         "tn",
@@ -33,6 +33,8 @@ TENSORS = (
         "nn.functional_call(model, parameters, x)",
         "Several models are stacked arrays, and vmap over the parameters.",
     ),
+    Habit("tn", "randint", "tn.random.integers(shape, 0, 10)", "The result is an array."),
+    Habit("tn", "bernoulli", "tn.random.bernoulli(shape, 0.5)", "The result is an array."),
     Habit("tn", "randperm", "tn.random.permutation(n)"),
     Habit("tn", "manual_seed", "tn.seed(0)"),
     Habit("tn", "Generator", "tn.random.get_generator()"),

@@ -397,8 +397,9 @@ class NetRecorder(FunctionHook):
             return
         raise self.failure(
             f"{self.title}: tinynode.random draws numbers while a net is recorded: every run would"
-            " get the same. Draw them before, and pass them as an argument. (dropout may be "
-            "recorded: it draws at each run.)"
+            " get the same. Pass a key of tn.random.key as an argument, and draw with key=: a new "
+            "key gives new numbers. Or draw before, and pass the numbers as an argument. (dropout "
+            "may be recorded: it draws at each run.)"
         )
 
     def setting_assigned(self, what: str) -> None:
