@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any, Never
 import numpy
 
 from tinynode.configuration import config
-from tinynode.core.conversion import asarray
 from tinynode.core.hooks import thread_hooks
-from tinynode.core.variable import Variable
+from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, Device, get_device, hidden_axes, is_over
 from tinynode.errors import (
     DeviceMixError,
@@ -102,7 +101,8 @@ def key(seed: int, *, device: str | Device | None = None) -> Variable:
     if not 0 <= number < 2**64:
         raise ValueError(f"random.key: seed must lie in 0 to 2**64 - 1, got {short_text(number)}.")
     words = numpy.asarray([number >> 32, number & WORD], dtype=numpy.int64)
-    return asarray(get_device(device).from_host(words), requires_grad=False)
+    place = get_device(device)
+    return wrap_array(place.from_host(words), place, False)
 
 
 def split(key: Any, n: int = 2) -> Variable:

@@ -29,6 +29,8 @@ from tinynode.functions.checked import (
     checked_shape,
     checked_source,
 )
+from tinynode.functions.data_types import astype
+from tinynode.functions.keyed import as_key, unit_numbers
 from tinynode.functions.operands import (
     as_floating,
     as_number,
@@ -170,6 +172,7 @@ def dropout(
     ratio: float = 0.5,
     generator: Any = None,
     *,
+    key: Any = None,
     mask: Any = None,
     return_mask: Literal[False] = False,
     **unknown: Never,
@@ -182,6 +185,7 @@ def dropout(
     ratio: float = 0.5,
     generator: Any = None,
     *,
+    key: Any = None,
     mask: Any = None,
     return_mask: Literal[True],
     **unknown: Never,
@@ -193,6 +197,7 @@ def dropout(
     ratio: float = 0.5,
     generator: Any = None,
     *,
+    key: Any = None,
     mask: Any = None,
     return_mask: bool = False,
     **unknown: Never,
@@ -211,18 +216,22 @@ def dropout(
         ratio: from 0 to below 1.
         generator: the ``numpy.random.Generator`` that draws the mask, by default that of
             ``tn.seed``. The draw is on the host, so the mask is the same on every device.
+        key: a key of ``tn.random.key`` in place of a generator: equal keys give equal masks.
         mask: the factors of an earlier call, of x's shape, in place of a draw.
         return_mask: True gives ``(values, mask)``; the mask is of ones where nothing is dropped.
 
     Source: Srivastava et al., Dropout, 2014.
 
     Raises:
-        ValueError: the ratio is out of range, or the mask has another shape than x.
-        OperandError: x is not floating, or the generator is none of NumPy's.
+        ValueError: the ratio is out of range, the mask has another shape than x, or a key is
+            given beside a generator or a mask.
+        OperandError: x is not floating, the generator is none of NumPy's, or the key is no key.
     """
     if unknown:
         raise unknown_keywords("dropout", unknown)
     return_mask = as_flag("dropout", "return_mask", return_mask)
+    if key is not None and (generator is not None or mask is not None):
+        raise ValueError("dropout: key takes the place of generator and mask. Give one of them.")
     source = as_floating("dropout", "x", x, first_variable(mask))
     if not 0.0 <= as_number("dropout", "ratio", ratio) < 1.0:
         raise ValueError(f"dropout: ratio must lie in 0 to below 1, got {ratio}.")
@@ -231,9 +240,7 @@ def dropout(
         ones = wrap_array(source.xp.ones_like(source.raw), source.device, False)
         return DroppedOut(source, ones) if return_mask else source
     if mask is None:
-        drawn_by = checked_generator("dropout", generator)
-        shape, dtype, device = source.shape, source.dtype, source.device
-        factors = DropoutMask(shape, dtype, device, ratio, drawn_by).apply(())[0]
+        factors = _drawn_mask(source, float(ratio), generator, key)
     else:
         factors = as_operands("dropout", mask, source, names=("mask", "x"))[0]
         if factors.shape != source.shape:
@@ -242,6 +249,15 @@ def dropout(
             )
     y = source * factors
     return DroppedOut(y, factors) if return_mask else y
+
+
+def _drawn_mask(x: Variable, ratio: float, generator: Any, key: Any) -> Variable:
+    """The factors of dropout for x, drawn by the generator or computed from the key."""
+    if key is None:
+        drawn_by = checked_generator("dropout", generator)
+        return DropoutMask(x.shape, x.dtype, x.device, ratio, drawn_by).apply(())[0]
+    kept = unit_numbers(as_key("dropout", key), x.shape, "float64") >= ratio
+    return astype(kept, x.dtype) * (1.0 / (1.0 - ratio))
 
 
 def dropout_mask(
