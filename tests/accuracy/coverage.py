@@ -40,6 +40,7 @@ EXCEPTIONS_BY_REASON = {
     NOT_A_FUNCTION: """AdagradUpdate AdamUpdate BroadcastingNode CheckedRows DecayedSGDUpdate
         DummyGradient FillLike LionUpdate MomentumUpdate NAdamUpdate RMSpropUpdate SGDUpdate
         StopGradient TimesNumber UpdateFunction _Extreme""",
+    "random numbers: tests/core/test_keyed_random.py": "KeyedBits KeyedNormal",
     PLACES: "Copy ToDevice astype copy tril triu where",
     "the gradient of a norm: tests/functions/test_scaling.py": "Direction",
     SEVERAL: """special.bdtr special.bdtrc special.betainc special.betaincc special.betainccinv

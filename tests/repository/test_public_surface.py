@@ -41,11 +41,11 @@ cumulative_prod cumulative_sum diff digamma divide dropout einsum elu embedding 
 erfinv exp expand_dims expm1 fft fixed_batch_norm flip floor floor_divide fmod gaussian_nll gelu
 get_item global_avg_pool2d global_max_pool2d glu greater greater_equal grid_sample group_norm
 gumbel_softmax hard_sigmoid hard_silu hard_tanh hinge huber hypot identity imag index_add
-instance_norm interpolate isfinite isinf isnan kl_divergence layer_norm leaky_relu less less_equal
-lgamma linalg linear log log10 log1p log2 log_sigmoid log_softmax logaddexp logical_and logical_not
-logical_or logical_xor logsumexp matmul matrix_transpose max max_pool1d max_pool2d max_pool3d
-max_unpool2d maximum maxout mean mean_absolute_error mean_squared_error meshgrid min minimum
-moveaxis multiply negative nll normalize not_equal one_hot pad permute_dims pixel_shuffle
+instance_norm interpolate isfinite isinf isnan keyed_bits kl_divergence layer_norm leaky_relu less
+less_equal lgamma linalg linear log log10 log1p log2 log_sigmoid log_softmax logaddexp logical_and
+logical_not logical_or logical_xor logsumexp matmul matrix_transpose max max_pool1d max_pool2d
+max_pool3d max_unpool2d maximum maxout mean mean_absolute_error mean_squared_error meshgrid min
+minimum moveaxis multiply negative nll normalize not_equal one_hot pad permute_dims pixel_shuffle
 pixel_unshuffle polygamma positive pow prelu prod real reciprocal relu relu6 remainder repeat
 reshape rms_norm roll round rsqrt scaled_dot_product_attention scatter_add selu set_item sigmoid
 sigmoid_cross_entropy sign signbit silu sin sinh softmax softmax_cross_entropy softplus sort split
@@ -58,14 +58,14 @@ FUNCTION_NODES = """
 Abs Acos Acosh Add AddAll AddAt ArgMax ArgMin ArgSort AsType Asin Asinh Atan Atan2 Atanh AvgPool2d
 AvgPool2dGrad BitwiseAnd BitwiseInvert BitwiseLeftShift BitwiseOr BitwiseRightShift BitwiseXor
 BroadcastTo CTCStates Ceil Cholesky Clip ClipGrad Cofactors CofactorsGrad Concat Conj Copy CopySign
-Cos Cosh Cross CumulativeProd CumulativeSum Det Direction Divide ELU Eigh Einsum Equal Erf ErfInv
-Erfc Exp Expm1 ExtremeGrad FMod Flip Floor FloorDivide Fold GELU GELUGrad Gauss GetItem GetItemGrad
-Greater GreaterEqual GumbelNoise HardSiLU HardSiLUGrad Hypot Identity Imag Inv IsFinite IsInf IsNaN
-KeepZeros KeyedBits KeyedNormal LGamma LeakyReLU LeakyReLUGrad Less LessEqual Linear LinearScan Log
-Log10 Log1p Log2 LogAddExp LogSigmoid LogSoftmax LogSumExp LogicalAnd LogicalNot LogicalOr
-LogicalXor MatMul MatMulOfTransposed Max MaxPool2d MaxPool2dGrad Maximum Mean Min Minimum Multiply
-Negative NotEqual OneHot PermuteDims Pinv PolyGamma Positions PositionsAlongAxis Positive Pow
-PowConstant Prod Qr ReLU ReLUGrad Real Reciprocal Remainder Reshape Roll Round RowWeights
+Cos Cosh Counters Cross CumulativeProd CumulativeSum Det Direction Divide ELU Eigh Einsum Equal Erf
+ErfInv Erfc Exp Expm1 ExtremeGrad FMod Flip Floor FloorDivide Fold GELU GELUGrad Gauss GetItem
+GetItemGrad Greater GreaterEqual GumbelNoise HardSiLU HardSiLUGrad Hypot Identity Imag Inv IsFinite
+IsInf IsNaN KeepZeros KeyedBits KeyedNormal LGamma LeakyReLU LeakyReLUGrad Less LessEqual Linear
+LinearScan Log Log10 Log1p Log2 LogAddExp LogSigmoid LogSoftmax LogSumExp LogicalAnd LogicalNot
+LogicalOr LogicalXor MatMul MatMulOfTransposed Max MaxPool2d MaxPool2dGrad Maximum Mean Min Minimum
+Multiply Negative NotEqual OneHot PermuteDims Pinv PolyGamma Positions PositionsAlongAxis Positive
+Pow PowConstant Prod Qr ReLU ReLUGrad Real Reciprocal Remainder Reshape Roll Round RowWeights
 SameInfinity SetItem SetItemGrad Sigmoid Sign SignBit Sin Sinh SlogDet Softmax SoftmaxCrossEntropy
 SoftmaxCrossEntropyGrad SoftmaxGrad Solve SolveTriangular Split Sqrt Square Stack Standardize
 StandardizeGrad Std Subtract Sum SumTo Svd TakeAlongAxis TakeRows TakeWinners Tan Tanh TanhGELU

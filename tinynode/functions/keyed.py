@@ -14,7 +14,6 @@ Source: Salmon, Moraes, Dror and Shaw, Parallel Random Numbers: As Easy as 1, 2,
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -37,7 +36,8 @@ from tinynode.functions.operands import (
     as_shape,
 )
 
-__all__ = ["KeyedBits", "KeyedNormal", "keyed_bits"]
+__all__ = ["Counters", "KeyedBits", "KeyedNormal", "keyed_bits"]
+__dir__ = __all__.copy  # for completion
 
 WORD = 2**32 - 1
 """The bits of a word; ``& WORD`` takes the rest of a division by 2^32."""
@@ -47,78 +47,79 @@ DIGITS = {"float16": 11, "float32": 24, "float64": 53}
 """The binary digits of a floating dtype."""
 
 
-class KeyedBits(FunctionNode):
-    """bits[i] = the 64 bits that Threefry makes from the key and the counter first + i.
+class Counters(FunctionNode):
+    """c[i] = first + i, where i counts the elements in row-major order.
 
-    key: (2), first: (), integer -> bits: (shape), int64; i counts the elements in row-major
-    order. No gradient.
+    first: (), integer -> c: (shape), int64. No gradient.
     """
 
-    input_counts = (2,)
-    input_names = ("key", "first")
+    input_counts = (1,)
+    input_names = ("first",)
 
     def __init__(self, shape: Shape) -> None:
         self.shape = checked_shape(self, shape)
 
     def forward(self, inputs: Arrays) -> Arrays:
-        key, first = inputs
-        xp = namespace_of(key)
-        key_high, key_low = _words(key)
-        counters = _counters(key, self.shape) + xp.astype(first, xp.int64)
-        return (in_blocks(functools.partial(threefry, key_high, key_low), counters),)
+        (first,) = inputs
+        xp = namespace_of(first)
+        places = xp.arange(math.prod(self.shape), dtype=xp.int64, device=first.device)
+        return (xp.reshape(places, self.shape) + xp.astype(first, xp.int64),)
+
+
+class KeyedBits(FunctionNode):
+    """bits = the 64 bits that Threefry makes from the two words of a key and a counter.
+
+    high: (s), low: (t), counters: (u), int64 -> bits: (broadcast of s, t and u), int64.
+    No gradient.
+    """
+
+    is_elementwise = True
+    input_counts = (3,)
+    input_names = ("high", "low", "counters")
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        words_and_counters = namespace_of(inputs[0]).broadcast_arrays(*inputs)
+        return (in_blocks(threefry, *words_and_counters),)
 
 
 class KeyedNormal(FunctionNode):
     """y = sqrt(-2 ln u) cos(2 pi v), with u in (0, 1] and v in [0, 1) from the bits of a key.
 
-    key: (2), integer -> y: (shape), floating. No gradient.
+    high: (s), low: (t), counters: (u), int64 -> y: (broadcast of s, t and u), floating.
+    No gradient.
 
     Source: Box and Muller, A Note on the Generation of Random Normal Deviates, 1958.
     """
 
-    input_counts = (1,)
-    input_names = ("key",)
+    is_elementwise = True
+    input_counts = (3,)
+    input_names = ("high", "low", "counters")
 
-    def __init__(self, shape: Shape, dtype: Dtype) -> None:
-        self.shape = checked_shape(self, shape)
+    def __init__(self, dtype: Dtype) -> None:
         self.dtype = checked_dtype(self, dtype)
 
     def forward(self, inputs: Arrays) -> Arrays:
-        (key,) = inputs
-        xp = namespace_of(key)
-        key_high, key_low = _words(key)
+        xp = namespace_of(inputs[0])
 
-        def normal(counters: Array) -> Array:
-            bits = threefry(key_high, key_low, counters)
+        def normal(high: Array, low: Array, counters: Array) -> Array:
+            bits = threefry(high, low, counters)
             u = xp.astype(((bits >> 32) & WORD) + 1, self.dtype) * 2.0**-32
             angle = xp.astype(bits & WORD, self.dtype) * (math.tau * 2.0**-32)
             return xp.sqrt(xp.log(u) * -2.0) * xp.cos(angle)
 
-        return (in_blocks(normal, _counters(key, self.shape), dtype=self.dtype),)
+        words_and_counters = xp.broadcast_arrays(*inputs)
+        return (in_blocks(normal, *words_and_counters, dtype=self.dtype),)
 
 
-def _words(key: Array) -> tuple[Array, Array]:
-    """The two words of a key, as int64."""
-    xp = namespace_of(key)
-    words = xp.astype(key, xp.int64) & WORD
-    return words[0], words[1]
-
-
-def _counters(key: Array, shape: Shape) -> Array:
-    """0, 1, 2 ... in row-major order, beside the key."""
-    xp = namespace_of(key)
-    places = xp.arange(math.prod(shape), dtype=xp.int64, device=key.device)
-    return xp.reshape(places, shape)
-
-
-def threefry(key_high: Array, key_low: Array, counters: Array) -> Array:
-    """Threefry-2x32 with 20 rounds: 64 bits for each counter of 64 bits, all int64.
+def threefry(high: Array, low: Array, counters: Array) -> Array:
+    """Threefry-2x32 with 20 rounds: 64 bits for each key and counter of 64 bits, all int64.
 
     The words x and y hold 32 bits each. A round adds y to x, and rotates the bits of y. After each
     four rounds, words of the key are added. An int64 has room for the carries of x, so ``& WORD``
     is needed only where the carries of y would count.
     """
-    keys = (key_high, key_low, key_high ^ key_low ^ PARITY)
+    high, low = high & WORD, low & WORD
+    keys = (high, low, high ^ low ^ PARITY)
     x = ((counters >> 32) & WORD) + keys[0]
     y = ((counters & WORD) + keys[1]) & WORD
     for stage in range(5):
@@ -146,8 +147,13 @@ def keyed_bits(key: Any, shape: int | tuple[int, ...], first: Any = 0) -> Variab
             shape has another type.
     """
     words = as_key("keyed_bits", key)
-    sizes = as_shape("keyed_bits", "shape", shape)
-    return KeyedBits(sizes).apply((words, as_counter("keyed_bits", "first", first, words)))[0]
+    counter = as_counter("keyed_bits", "first", first, words)
+    return KeyedBits().apply(_operands(words, as_shape("keyed_bits", "shape", shape), counter))[0]
+
+
+def _operands(key: Variable, shape: Shape, first: Any = 0) -> tuple[Variable, Variable, Variable]:
+    """The two words of a key, and the counters."""
+    return key[0], key[1], Counters(shape).apply((as_operands("key", key, first)[1],))[0]
 
 
 def unit_numbers(key: Variable, shape: Shape, dtype: str) -> Variable:
@@ -160,7 +166,7 @@ def unit_numbers(key: Variable, shape: Shape, dtype: str) -> Variable:
 def normal_numbers(key: Variable, shape: Shape, dtype: str) -> Variable:
     """Normal draws, with float16 by way of float32."""
     kind = "float32" if dtype == "float16" else dtype
-    return astype(KeyedNormal(shape, getattr(key.xp, kind)).apply((key,))[0], dtype)
+    return astype(KeyedNormal(getattr(key.xp, kind)).apply(_operands(key, shape))[0], dtype)
 
 
 def whole_numbers(key: Variable, shape: Shape, count: int) -> Variable:

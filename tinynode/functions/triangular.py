@@ -24,6 +24,7 @@ from tinynode.functions.shapes import expand_dims, squeeze, unbroadcast
 from tinynode.type_check import TypeInfoTuple, broadcasts, expect, is_floating
 
 __all__ = ["SolveTriangular"]
+__dir__ = __all__.copy  # for completion
 
 BLOCK = 64
 """The rows of a block: large enough for products, and small beside the matrix."""
