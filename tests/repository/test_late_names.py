@@ -54,3 +54,8 @@ def test_functional_call_comes_at_the_first_use(program: str) -> None:
 def test_a_wrong_name_is_still_an_error() -> None:
     with pytest.raises(AttributeError, match="shwo"):
         _ = tn.shwo  # type: ignore[attr-defined]
+
+
+def test_functional_call_leaves_the_name_of_pytorchs_functions_free() -> None:
+    """``nn.functional`` is an error that names ``tinynode.functions``."""
+    assert callable(tn.nn.functional_call) and not hasattr(tn.nn, "functional")

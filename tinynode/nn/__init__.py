@@ -162,7 +162,7 @@ __dir__ = __all__.copy  # for completion
 
 
 if typing.TYPE_CHECKING:
-    from tinynode.nn.functional import functional_call as functional_call
+    from tinynode.nn.model_function import functional_call as functional_call
 else:
 
     def __getattr__(name: str) -> typing.Any:
@@ -172,9 +172,5 @@ else:
         """
         if name != "functional_call":
             raise habits.missing_attribute("nn", name, __all__, functions.__all__)
-        globals()[name] = importlib.import_module("tinynode.nn.functional").functional_call
+        globals()[name] = importlib.import_module("tinynode.nn.model_function").functional_call
         return globals()[name]
-
-    def __dir__() -> list[str]:
-        """All names, the late one too."""
-        return sorted({*globals(), "functional_call"})
