@@ -205,6 +205,20 @@ def test_dropout_takes_one_source_of_numbers() -> None:
         fn.dropout(x, 0.5, mask=x, key=key)
 
 
+def test_gumbel_softmax_with_a_key() -> None:
+    key, x = tn.random.key(0), tn.asarray(np.log(np.tile([0.2, 0.5, 0.3], (4000, 1))))
+    hard = fn.gumbel_softmax(x, 0.5, hard=True, key=key)
+    assert_equal([fn.gumbel_softmax(x, 0.5, hard=True, key=key)], [hard])
+    np.testing.assert_allclose(host(hard).mean(axis=0), [0.2, 0.5, 0.3], atol=0.03)
+    soft = tn.compile(lambda x, key: fn.gumbel_softmax(x, key=key))
+    for seed in (1, 2):
+        key = tn.random.key(seed)
+        expected = host(fn.gumbel_softmax(x, key=key))
+        np.testing.assert_allclose(host(soft(x, key)), expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="gumbel_softmax: key takes the place of generator"):
+        fn.gumbel_softmax(x, generator=np.random.default_rng(0), key=key)
+
+
 # --- a program -----------------------------------------------------------------------------------
 
 

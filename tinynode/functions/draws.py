@@ -30,6 +30,7 @@ from tinynode.functions.checked import (
     checked_source,
 )
 from tinynode.functions.data_types import astype
+from tinynode.functions.exponential import log
 from tinynode.functions.keyed import as_key, unit_numbers
 from tinynode.functions.operands import (
     as_floating,
@@ -296,12 +297,23 @@ class GumbelNoise(FunctionNode):
         return (device.lift(device.xp.astype(noise, self.dtype)),)
 
 
+def _gumbel_noise(x: Variable, generator: Any, key: Any) -> Variable:
+    """The noise for x, drawn by the generator or computed from the key."""
+    if key is None:
+        drawn_by = checked_generator("gumbel_softmax", generator)
+        return GumbelNoise(x.shape, x.dtype, x.device, drawn_by).apply(())[0]
+    u = unit_numbers(as_key("gumbel_softmax", key), x.shape, "float64")
+    return astype(-log(-log(u)), x.dtype)
+
+
 def gumbel_softmax(
     x: Any,
     temperature: float = 1.0,
     hard: bool = False,
     axis: int = -1,
     generator: Any = None,
+    *,
+    key: Any = None,
 ) -> Variable:
     """softmax((x + noise) / temperature), with the noise -ln(-ln u): a soft sample of a class.
 
@@ -314,12 +326,14 @@ def gumbel_softmax(
         axis: the axis of the classes.
         generator: the ``numpy.random.Generator`` that draws the noise, on the host; by default
             that of ``tn.seed``.
+        key: a key of ``tn.random.key`` in place of a generator: equal keys give equal noise.
 
     Source: Jang, Gu and Poole, Categorical Reparameterization with Gumbel-Softmax, 2017.
 
     Raises:
-        OperandError: x is not floating, or the generator is none of NumPy's.
-        ValueError: the axis does not exist or is empty, or the temperature is not positive.
+        OperandError: x is not floating, the generator is none of NumPy's, or the key is no key.
+        ValueError: the axis does not exist or is empty, the temperature is not positive, or a key
+            is given beside a generator.
     """
     x = as_floating("gumbel_softmax", "x", x)
     hard = as_flag("gumbel_softmax", "hard", hard)
@@ -327,8 +341,9 @@ def gumbel_softmax(
     require_elements("gumbel_softmax", x, (axis,))
     if not as_number("gumbel_softmax", "temperature", temperature) > 0:
         raise ValueError(f"gumbel_softmax: temperature must be positive, got {temperature}.")
-    drawn_by = checked_generator("gumbel_softmax", generator)
-    noise = GumbelNoise(x.shape, x.dtype, x.device, drawn_by).apply(())[0]
+    if key is not None and generator is not None:
+        raise ValueError("gumbel_softmax: key takes the place of generator. Give one of them.")
+    noise = _gumbel_noise(x, generator, key)
     soft = softmax((x + noise) * (1.0 / float(temperature)), axis=axis)
     if not hard:
         return soft
