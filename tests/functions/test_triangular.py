@@ -82,3 +82,15 @@ def test_a_compiled_function_and_its_gradient() -> None:
         np.testing.assert_allclose(tn.to_host(value), b @ x, rtol=1e-10)
         np.testing.assert_allclose(tn.to_host(gb), 2 * x, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(tn.to_host(gs), -np.outer(x, x), rtol=1e-8, atol=1e-10)
+
+
+def test_the_shapes_of_solve() -> None:
+    """Stacks broadcast, a vector stands beside a stack, and columns may be missing."""
+    rng = np.random.default_rng(2)
+    for s, t in (((3, 3), (2, 3, 2)), ((2, 3, 3), (3, 2)), ((2, 3, 3), (3,)), ((2, 2), (2, 0))):
+        a, b = np.eye(s[-1]) * 2 + np.tril(rng.normal(size=s)), rng.normal(size=t)
+        expected = fn.linalg.solve(np.tril(a), b).array
+        np.testing.assert_allclose(fn.linalg.solve_triangular(a, b).array, expected, rtol=1e-12)
+        symmetric = np.tril(a) @ np.matrix_transpose(np.tril(a))
+        expected = fn.linalg.solve(symmetric, b).array
+        np.testing.assert_allclose(fn.linalg.cholesky_solve(b, a).array, expected, rtol=1e-9)

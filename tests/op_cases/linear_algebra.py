@@ -416,42 +416,20 @@ def np_cholesky_solve(b: Any, factor: Any, upper: bool = False) -> Any:
 
 f, ref = linalg.solve_triangular, np_solve_triangular
 for what, s, t in (
-    ("matrix", (3, 3), (3, 2)),
-    ("vector", (3, 3), (3,)),
-    ("stacks", (2, 3, 3), (2, 3, 2)),
-    ("stack-and-matrix", (2, 3, 3), (3, 2)),
-    ("stack-and-vector", (2, 3, 3), (3,)),
-    ("matrix-and-stack", (3, 3), (2, 3, 2)),
     ("stacks-broadcast", (2, 1, 2, 2), (3, 2, 1)),
-    ("one", (1, 1), (1, 1)),
-    ("no-columns", (2, 2), (2, 0)),
     ("no-stack", (0, 2, 2), (0, 2, 1)),
     ("no-rows", (0, 0), (0, 2)),
 ):
     row("solve_triangular", what, f, ref, inv_(*s), x(*t))
-    row("solve_triangular", f"{what}-upper", f, ref, inv_(*s), x(*t), upper=True)
-    row("cholesky_solve", what, linalg.cholesky_solve, np_cholesky_solve, x(*t), inv_(*s))
 for what, options in (
-    ("of-the-transpose", {"transpose": True}),
-    ("upper-transposed", {"upper": True, "transpose": True}),
-    ("unit", {"unit_diagonal": True}),
     ("upper-unit", {"upper": True, "unit_diagonal": True}),
     ("unit-transposed", {"unit_diagonal": True, "transpose": True}),
 ):
     row("solve_triangular", what, f, ref, inv_(2, 3, 3), x(3, 2), **options)
-row("cholesky_solve", "upper", linalg.cholesky_solve, np_cholesky_solve, x(3, 2), inv_(3, 3),
-    upper=True)  # fmt: skip
-row("solve_triangular", "array-left", f, ref, inv_(3, 3, raw=True), x(3, 2))
-row("solve_triangular", "array-right", f, ref, inv_(3, 3), x(3, raw=True))
-row("solve_triangular", "a-without-grad", f, ref, inv_(3, 3, grad=False), x(3, 2))
-row("solve_triangular", "b-without-grad", f, ref, inv_(3, 3), x(3, 2, grad=False))
-row("solve_triangular", "same-variable-twice",
-    lambda x: linalg.solve_triangular(x, x),
-    lambda x: np_solve_triangular(x, x), inv_(3, 3))  # fmt: skip
-for how in LAYOUTS:
-    row("solve_triangular", how, f, ref, inv_(3, 3, layout=how), x(3, 2, layout=how))
-    row("cholesky_solve", how, linalg.cholesky_solve, np_cholesky_solve,
-        x(3, 2, layout=how), inv_(3, 3, layout=how))  # fmt: skip
+f, ref = linalg.cholesky_solve, np_cholesky_solve
+row("cholesky_solve", "stack-and-vector", f, ref, x(3), inv_(2, 3, 3), upper=True)
+row("cholesky_solve", "no-stack", f, ref, x(0, 2, 1), inv_(0, 2, 2))
+row("cholesky_solve", "no-rows", f, ref, x(0, 2), inv_(0, 0))
 
 
 def np_cholesky(x: Any, upper: bool = False) -> Any:

@@ -148,9 +148,9 @@ def promoted(*xs: Variable) -> tuple[Variable, ...]:
     what a float and an integer make. ``docs/dtypes.md`` has the rule for users.
     """
     first = xs[0]
-    if all(x.dtype == first.dtype for x in xs[1:]):
+    if any(x.device is not first.device for x in xs):  # refused by ``apply``
         return xs
-    if any(x.device is not first.device for x in xs):
+    if all(x.dtype == first.dtype for x in xs[1:]):
         return xs
     kinds = {kind_of(x.filled_array()) for x in xs}
     if not (kinds <= {FLOATING, COMPLEX} or kinds == {INTEGER}):

@@ -107,7 +107,8 @@ def _as_variable(function: str, argument: str, value: Any, beside: Any) -> Varia
 
 def _in_dtype_beside(x: Variable, beside: Variable) -> Variable:
     """A floating array in the dtype of a floating Variable beside it."""
-    if x.dtype == beside.dtype:
+    is_near = x.device is beside.device or is_over(beside.device, x.device)
+    if not is_near or x.dtype == beside.dtype:
         return x
     both_floating = is_floating(x.filled_array()) and is_floating(beside.filled_array())
     return x.astype(beside.dtype) if both_floating else x
