@@ -47,7 +47,6 @@ EVERY_HOW_MANY = {"torch": 1, "jax": 1 if WHOLE else 100, "sycl": 10}
 
 REVERSED = "tensors have no negative strides, so none can be laid out in memory like this"
 SINGULAR = "the determinant is 0 but for rounding, of another size than NumPy's"
-LOG = "the last bit of the float32 logarithm differs from NumPy's, and is compared at float64"
 APART = "dpnp refuses an index of two arrays with a slice or None between; the standard has none"
 NARROW = "jax.numpy.cumulative_prod leaves int32 as it is; the standard asks for int64"
 
@@ -58,7 +57,6 @@ DEVIATIONS: dict[str, dict[str, str]] = {
             for case in CASES
             if any(one.layout == "reversed" for one in case.inputs)
         },
-        "kl_divergence-float64-and-float32": LOG,
         "det-singular-of-ten": SINGULAR,
     },
     "sycl": {
@@ -68,11 +66,9 @@ DEVIATIONS: dict[str, dict[str, str]] = {
         "set_item-none-between": APART,
         "set_item-none-ellipsis": APART,
         "set_item-repeated-apart": APART,
-        "kl_divergence-float64-and-float32": LOG,
         "det-singular-of-ten": SINGULAR,
     },
     "jax": {
-        "kl_divergence-float64-and-float32": LOG,
         "cumulative_prod-integers": NARROW,
         "cumulative_prod-integers-initial": NARROW,
     },
