@@ -37,6 +37,7 @@ KINDS: dict[str, type] = {
     "device": str,
     "dtype": str,
     "enable_backprop": bool,
+    "full_tracebacks": bool,
     "lazy_grad_sum": bool,
     "train": bool,
     "type_check": bool,

@@ -54,6 +54,7 @@ def in_thread(call):
         ("debug_infinite", True),
         ("type_check", True),
         ("dtype", "float32"),
+        ("full_tracebacks", False),
         ("lazy_grad_sum", False),
         ("recompute_phase", None),
         ("device", None),

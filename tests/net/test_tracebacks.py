@@ -14,6 +14,7 @@ import pytest
 import tinynode as tn
 from tinynode import functions as fn
 from tinynode import nn
+from tinynode.config_sources import read_sources
 
 
 def bad_product(x: Any) -> Any:
@@ -122,3 +123,8 @@ def test_an_error_of_a_later_run_shows_the_users_solver() -> None:
     assert frames_of(compiled, theta)[-1] == "solver"
     fail = False
     assert compiled(theta).tolist() == [2.0]
+
+
+def test_the_setting_may_come_from_the_environment() -> None:
+    found = read_sources({"TINYNODE_FULL_TRACEBACKS": "1"}, None)
+    assert found["full_tracebacks"].value is True
