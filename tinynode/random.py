@@ -134,7 +134,7 @@ def fold_in(key: Any, number: Any) -> Variable:
     Raises:
         OperandError: the key is no integer array of shape (2,), or the number is no integer.
     """
-    words = as_key("random.fold_in", key)
+    words = as_key("random.fold_in", key, number)
     return words_of(keyed_bits(words, (), as_counter("random.fold_in", "number", number, words)))
 
 

@@ -563,7 +563,7 @@ def test_a_table_takes_linear_time_in_its_columns(tmp_path: Path) -> None:
     ("content", "message"),
     [
         (b"a,b\n1,2\n\xff,4\n", "line 3: the file must be text in UTF-8, got the byte 0xff"),
-        (b'a,b\n1,2\n"' + b"x" * 200_000 + b'",4\n', "line 3: this is no line of a table"),
+        (b'a,b\n1,2\n"' + b"x" * 200_000 + b'",4\n', "line 3, column .a.: .xxx"),
         (b"a,b\n1,2\n" + b"x" * 100_000 + b",4\n", "line 3, column 'a': 'xxx"),
         (b"a,b\n1,2\n3\n", "line 3: expected 2 values as in the header, got 1"),
         (b"a,b\n1,nan\n", "line 2, column 'b': 'nan' is no finite number"),

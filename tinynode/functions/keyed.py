@@ -146,7 +146,7 @@ def keyed_bits(key: Any, shape: int | tuple[int, ...], first: Any = 0) -> Variab
         OperandError: the key is no integer array of shape (2,), ``first`` is no integer, or the
             shape has another type.
     """
-    words = as_key("keyed_bits", key)
+    words = as_key("keyed_bits", key, first)
     counter = as_counter("keyed_bits", "first", first, words)
     return KeyedBits().apply(_operands(words, as_shape("keyed_bits", "shape", shape), counter))[0]
 
@@ -181,15 +181,15 @@ def words_of(bits: Variable) -> Variable:
     return stack([(bits >> 32) & WORD, bits & WORD], axis=-1)
 
 
-def as_key(function: str, key: Any) -> Variable:
-    """A key as a Variable of int64.
+def as_key(function: str, key: Any, beside: Any = None) -> Variable:
+    """A key as a Variable of int64; ``beside`` is as for ``as_operand``.
 
     Raises:
         OperandError: the argument is no integer array of shape (2,).
     """
     if not isinstance(key, Variable | RawArgument) and not is_array(key):
         raise _no_key(function, describe(key))
-    words = as_operand(function, "key", key)
+    words = as_operand(function, "key", key, beside)
     if not is_integer(words.filled_array()):
         raise _no_key(function, describe(key))
     if words.shape != (2,):
