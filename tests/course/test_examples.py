@@ -109,7 +109,8 @@ def test_a_table_of_the_user_is_read_and_stays_as_it_is(tmp_path: Path) -> None:
     [
         (None, "No such file or directory: 'mydata.csv'"),
         ("", "mydata.csv needs a header"),
-        ("area;cost\n1;2\n", "mydata.csv has no column 'price'; it has area;cost"),
+        ("area;cost\n1;2\n", "mydata.csv, line 1: a single column has the name 'area;cost'"),
+        ("area,cost\n1,2\n", "mydata.csv has no column 'price'; it has area, cost"),
         ("area,price\n1,2\n3,cheap\n", "mydata.csv, line 3, column 'price': 'cheap'"),
     ],
 )
