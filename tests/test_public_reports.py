@@ -230,3 +230,25 @@ def test_code_of_others_that_writes_into_slices_is_right() -> None:
     x, kernel = [tn.Variable(np.arange(1.0, n), requires_grad=False) for n in (200, 4)]
     found = signal.oaconvolve(x, kernel)
     np.testing.assert_allclose(tn.to_host(found.array), np.convolve(x.array, kernel.array))
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+def test_a_pixel_that_lost_in_its_window_has_the_gradient_0(device: str) -> None:
+    """exp(900) is infinite, and 0 times infinity made the gradients of the losers NaN."""
+    with tn.using_device(device):
+        x = tn.asarray(np.reshape([900.0, 1.0, 2.0, 3.0], (1, 1, 2, 2)), requires_grad=True)
+        y = F.sum(F.exp(F.max_pool2d(x, 2)))
+        y.backward(enable_double_backprop=True)
+        assert tn.to_host(x.grad).ravel().tolist() == [np.inf, 0.0, 0.0, 0.0]
+        (gg,) = tn.grad([x.grad_var], [x], [tn.asarray(np.full((1, 1, 2, 2), np.inf))])
+        assert tn.to_host(gg).ravel().tolist() == [np.inf, 0.0, 0.0, 0.0]
+
+
+def test_a_sign_that_was_read_has_no_gradient() -> None:
+    """copysign(x, exp(900)) has no slope in the sign; 0 times infinity made it NaN."""
+    x = tn.asarray([900.0, -3.0], requires_grad=True)
+    F.sum(F.copysign(x, F.exp(x))).backward()
+    assert x.grad.tolist() == [1.0, -1.0]
+    scores = tn.asarray([[-1e30, 1e30]], requires_grad=True)
+    F.sum(F.hinge(scores, np.asarray([1]), reduction="none") * np.inf).backward()
+    assert scores.grad.tolist() == [[0.0, 0.0]]

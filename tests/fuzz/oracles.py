@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from fast_kernels import force_kernels, set_limits
 from fuzz.derivatives import derivatives
-from fuzz.programs import Program
+from fuzz.programs import Program, Var
 
 import tinynode as tn
 
@@ -107,7 +107,7 @@ def forced_fast(program: Program) -> Found:
 
 def strict(program: Program) -> Found:
     """array_api_strict, without float16, and without the indices that the standard leaves open."""
-    if "float16" in program.dtypes:
+    if "float16" in {*program.dtypes, *[str(one.dtype) for one in program.constants]}:
         raise RefusedError("float16")
     try:
         return eager(program, "strict")
@@ -214,6 +214,8 @@ def torch(program: Program) -> Found:
         raise RefusedError("a function that is not right over the whole range")
     if SIGN_OF_ZERO & program.functions and {"copysign", "atan2"} & program.functions:
         raise RefusedError("the sign of a zero, where +0 and -0 meet or a remainder is 0")
+    if "atan2" in program.functions and "float16" in program.dtypes:
+        raise RefusedError("PyTorch's second derivatives divide by squares that are 0 in float16")
     return torch_functions.run(program)
 
 
@@ -274,6 +276,8 @@ def check(program: Program, oracles: dict[str, Oracle]) -> Counter[str]:
     """
     who = "eager"
     counts: Counter[str] = Counter()
+    if program.is_wide and reads_computed_sign(program):
+        return counts
     try:
         expected = reference(program)
         for who, oracle in oracles.items():
@@ -287,6 +291,13 @@ def check(program: Program, oracles: dict[str, Oracle]) -> Counter[str]:
     return counts
 
 
+def reads_computed_sign(program: Program) -> bool:
+    """True if ``copysign`` reads a computed sign: that of a NaN or of a zero may be either."""
+    names = {one.name for one in program.inputs}
+    signs = [step.args[1] for step in program.steps if step.function == "copysign"]
+    return any(isinstance(sign, Var) and sign.name not in names for sign in signs)
+
+
 def is_singular(found: Found) -> bool:
     """True if an array has a NaN: no input has any, so a derivative is infinite or undefined."""
     arrays = [y for ys in found for y in ys if y is not None and y.dtype.kind == "f"]
@@ -297,14 +308,17 @@ def is_singular(found: Found) -> bool:
 
 
 def tolerances(program: Program, expected: Found) -> list[list[float]]:
-    """How far each array may differ, by a run with noise; infinity where nothing can be said."""
-    noisy = eager(program, "numpy", noisy=1.0)
-    found = []
-    least = least_tolerances(program, expected)
-    for ours, theirs, limits in zip(expected, noisy, least, strict=True):
-        triples = zip(ours, theirs, limits, strict=True)
-        found.append([_tolerance(one, other, limit) for one, other, limit in triples])
+    """How far each array may differ, by runs with noise; infinity where nothing can be said."""
+    found = least = least_tolerances(program, expected)
+    for seed in range(7, 10):  # of one draw, the noise of an array may be small by chance
+        noisy = eager(program, "numpy", noisy=1.0, seed=seed)
+        groups = zip(expected, noisy, least, found, strict=True)
+        found = [list(map(_larger_tolerance, *group)) for group in groups]
     return found
+
+
+def _larger_tolerance(one: Any, other: Any, least: float, before: float) -> float:
+    return max(before, _tolerance(one, other, least))
 
 
 def least_tolerances(program: Program, expected: Found) -> list[list[float]]:

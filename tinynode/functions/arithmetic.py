@@ -524,7 +524,7 @@ class CopySign(BroadcastingNode):
     """z = |x| with the sign of y.
 
     x: (s), y: (t) -> z: (broadcast of s and t).
-    With g = dL/dz:   dL/dx = sum_to(g * sign(x) * sign(z), s), 0 at x = 0   dL/dy = 0
+    With g = dL/dz:   dL/dx = sum_to(g * sign(x) * sign(z), s), 0 at x = 0; none for y
     """
 
     input_names = ("x1", "x2")
@@ -539,12 +539,9 @@ class CopySign(BroadcastingNode):
         (gz,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (z,) = self.get_retained_outputs()
-        gx = gy = None
-        if 0 in target_input_indexes:
-            gx = unbroadcast(gz * (sign(x) * sign(z)), self, 0)
-        if 1 in target_input_indexes:
-            gy = unbroadcast(gz * 0.0, self, 1)
-        return gx, gy
+        if 0 not in target_input_indexes:
+            return None, None
+        return unbroadcast(gz * (sign(x) * sign(z)), self, 0), None
 
 
 def copysign(x1: Any, x2: Any) -> Variable:

@@ -13,7 +13,7 @@ from tinynode.devices import is_floating as is_floating_array
 from tinynode.devices import is_integer as is_integer_array
 from tinynode.errors import OperandError, describe, short_text, unknown_keywords
 from tinynode.functions.activation import relu
-from tinynode.functions.arithmetic import BroadcastingNode, abs
+from tinynode.functions.arithmetic import BroadcastingNode, abs, masked
 from tinynode.functions.attributes import Reduction, Shape
 from tinynode.functions.checked import checked_float, checked_label, checked_shape
 from tinynode.functions.comparison import clip, equal, maximum
@@ -340,11 +340,10 @@ class HingeGrad(Hinge):
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, labels, gy = inputs
-        xp = namespace_of(x)
         self.retain_inputs((0, 1))
         hot = one_hot_array(labels, x)
         inside = (self._margin(x, hot) > 0) & (labels != self.ignore_label)[:, None]
-        return (gy * (1.0 - 2.0 * hot) * xp.astype(inside, gy.dtype),)
+        return (masked(gy * (1.0 - 2.0 * hot), inside),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (ggx,) = grad_outputs

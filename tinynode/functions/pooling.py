@@ -25,6 +25,7 @@ from tinynode.devices import (
     put_sum,
 )
 from tinynode.errors import OperandError, SizeError, describe, dtype_name, unknown_keywords
+from tinynode.functions.arithmetic import masked
 from tinynode.functions.attributes import Counts, Lengths, Shape
 from tinynode.functions.convolution import crop_image, pad_image, require_four_axes
 from tinynode.functions.image_windows import (
@@ -149,11 +150,10 @@ class MaxPool2dGrad(FunctionNode):
 
     def added(self, total: Array, gy: Array, winners: Array) -> Array:
         """gx, from zeros of the shape of the padded image, which may be written to."""
-        xp = namespace_of(gy)
         add = put if self.windows.are_apart else put_sum
         places = self.windows.places(self.windows.padded(self.image), gy.shape[2:])
         for number, (_, _, place) in enumerate(places):
-            total = add(total, place, gy * xp.astype(winners == number, gy.dtype))
+            total = add(total, place, masked(gy, winners == number))
         return crop_image(total, self.windows, self.image)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
@@ -183,7 +183,7 @@ class TakeWinners(FunctionNode):
         total = xp.zeros(winners.shape, dtype=x.dtype, device=x.device)
         places = self.windows.places(padded.shape[2:], winners.shape[2:])
         for number, (_, _, place) in enumerate(places):
-            total += padded[place] * xp.astype(winners == number, x.dtype)
+            total += masked(padded[place], winners == number)
         return (total,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
