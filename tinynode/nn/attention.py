@@ -27,7 +27,7 @@ class KeyValueCache(NamedTuple):
     """The keys and values that a layer of attention has computed so far.
 
     ``KeyValueCache()`` is empty. A call with a cache gives another cache, and leaves the given one
-    as it is: so a search with several continuations may go on from one cache twice.
+    as it is. So a search may go on from one cache several times.
 
         cache = nn.KeyValueCache()
         for token in tokens:
