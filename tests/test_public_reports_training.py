@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -1073,3 +1074,30 @@ def test_batch_normalisation_in_float16_evaluates_far_from_the_mean() -> None:
     y = layer(np.asarray([[60000.0]], np.float16))
     assert y.dtype == np.float16
     np.testing.assert_allclose(float(y), 120000 / np.sqrt(60000), rtol=2e-3)
+
+
+@pytest.mark.filterwarnings("ignore:Using padding='same':UserWarning")  # of PyTorch
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize(("kernel", "dilation"), [(3, 1), (4, 1), (3, 2), (2, 3)])
+def test_layers_of_convolution_keep_the_size(axes: int, kernel: int, dilation: int) -> None:
+    """``padding="same"``, also for an even kernel: the odd zero comes last."""
+    torch = pytest.importorskip("torch")
+    x = np.random.default_rng(0).normal(size=(2, 3, *(7, 6, 5)[:axes])).astype(np.float32)
+    layer = getattr(nn, f"Conv{axes}d")(3, 4, kernel, padding="same", dilation=dilation)
+    w, b = (torch.from_numpy(tn.to_host(p)) for p in (layer.weight, layer.bias))
+    convolve = getattr(torch.nn.functional, f"conv{axes}d")
+    expected = convolve(torch.from_numpy(x), w, b, padding="same", dilation=dilation)
+    found = layer(x)
+    assert found.shape[2:] == x.shape[2:]
+    np.testing.assert_allclose(tn.to_host(found), expected.numpy(), atol=1e-5)
+    valid = getattr(nn, f"Conv{axes}d")(3, 4, 2, padding="valid")
+    assert valid(x).shape[2:] == tuple(n - 1 for n in x.shape[2:])
+
+
+@pytest.mark.parametrize("layer", ["Conv1d", "Conv2d", "Conv3d"])
+@pytest.mark.parametrize(("padding", "stride"), [("same", 2), ("full", 1)])
+def test_other_names_of_padding_are_refused_as_the_layer_is_made(
+    layer: str, padding: str, stride: int
+) -> None:
+    with pytest.raises(ValueError, match=f'{layer}: padding must be integers, "valid", or'):
+        getattr(nn, layer)(1, 1, 3, padding=padding, stride=stride)

@@ -34,7 +34,7 @@ from tinynode.devices import (
     put_sum,
     widened_array,
 )
-from tinynode.errors import OperandError, SizeError, describe, unknown_keywords
+from tinynode.errors import OperandError, SizeError, describe, short_text, unknown_keywords
 from tinynode.functions.attributes import Count, Counts, Lengths
 from tinynode.functions.checked import checked_length
 from tinynode.functions.data_types import promoted
@@ -371,31 +371,37 @@ def conv2d(
     x, w = promoted(*as_operands("conv2d", x, w, names=("x", "w"), beside=b))
     require_four_axes("conv2d", "w", w)
     if isinstance(padding, str):
-        x, padding = _padded_by_name(x, w, stride, padding, dilation)
+        require_four_axes("conv2d", "x", x)
+        check_padding_name("conv2d", padding, stride)
+        spread = pair("conv2d", "dilation", dilation, 1)
+        x, (rows, columns) = padded_by_name(x, w, padding, spread)
+        padding = (rows, columns)
     windows = make_windows("conv2d", w.shape[2:], stride, padding, dilation, x.shape)
     check_operands("conv2d", x, w, groups)
     return convolved("conv2d", x, w, b, windows, groups)
 
 
-def _padded_by_name(
-    x: Variable, w: Variable, stride: Any, padding: str, dilation: Any
-) -> tuple[Variable, tuple[int, int]]:
-    """The images, with an odd row and column of zeros at the end, and the padding for them."""
-    if padding not in ("same", "valid") or (
-        padding == "same" and pair("conv2d", "stride", stride, 1) != (1, 1)
-    ):
-        raise ValueError(
-            'conv2d: padding must be integers, "valid", or, with stride 1, "same"; got '
-            f"padding={padding!r} and stride={stride!r}."
-        )
+def padded_by_name(
+    x: Variable, w: Variable, padding: str, dilation: tuple[int, ...]
+) -> tuple[Variable, list[int]]:
+    """x, with the odd zeros of padding "same" at the end, and the padding of each axis."""
     if padding == "valid":
-        return x, (0, 0)
-    require_four_axes("conv2d", "x", x)
-    spread = pair("conv2d", "dilation", dilation, 1)
-    totals = [d * (k - 1) for d, k in zip(spread, w.shape[2:], strict=True)]
+        return x, [0] * len(dilation)
+    totals = [d * (k - 1) for d, k in zip(dilation, w.shape[2:], strict=True)]
     if any(total % 2 for total in totals):
         x = pad(x, ((0, 0), (0, 0), *((0, total % 2) for total in totals)))
-    return x, (totals[0] // 2, totals[1] // 2)
+    return x, [total // 2 for total in totals]
+
+
+def check_padding_name(function: str, padding: str, stride: Any) -> None:
+    """Raises ValueError unless the padding is "valid", or "same" with stride 1."""
+    steps = stride if isinstance(stride, tuple | list) else (stride,)
+    if padding == "valid" or (padding == "same" and set(steps) == {1}):
+        return
+    raise ValueError(
+        f'{function}: padding must be integers, "valid", or, with stride 1, "same"; got '
+        f"padding={short_text(padding)} and stride={short_text(stride)}."
+    )
 
 
 def convolved(
@@ -452,7 +458,7 @@ def conv1d(
     w: Any,
     b: Any = None,
     stride: int = 1,
-    padding: int = 0,
+    padding: int | str = 0,
     dilation: int = 1,
     groups: int = 1,
 ) -> Variable:
@@ -463,7 +469,7 @@ def conv1d(
         w: kernels, (out, channels / groups, k).
         b: a bias for each output channel, (out), or None.
         stride: s, the step between windows.
-        padding: p, how many zeros are put at both ends.
+        padding: p, how many zeros are put at both ends; "same" or "valid" as for ``conv2d``.
         dilation: d, the step between the elements of a window.
         groups: the number of groups of channels and outputs, without links between groups.
 
@@ -481,6 +487,10 @@ def conv1d(
             f"{x.shape} and {w.shape}."
         )
     check_operands("conv1d", x, w, groups)
+    if isinstance(padding, str):
+        check_padding_name("conv1d", padding, stride)
+        spread = integer("conv1d", "dilation", dilation, 1)
+        x, (padding,) = padded_by_name(x, w, padding, (spread,))
     windows = _windows_on_signals(x, w, stride, padding, dilation)
     image = reshape(x, (*x.shape[:2], 1, x.shape[2]))
     kernel = reshape(w, (*w.shape[:2], 1, w.shape[2]))

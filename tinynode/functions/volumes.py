@@ -18,7 +18,9 @@ from tinynode.functions.convolution import (
     check_dtypes,
     check_groups,
     check_operands,
+    check_padding_name,
     convolved,
+    padded_by_name,
     transposed,
 )
 from tinynode.functions.data_types import promoted
@@ -73,7 +75,7 @@ def conv3d(
     w: Any,
     b: Any = None,
     stride: IntTriple = 1,
-    padding: IntTriple = 0,
+    padding: IntTriple | str = 0,
     dilation: IntTriple = 1,
     groups: int = 1,
 ) -> Variable:
@@ -84,7 +86,7 @@ def conv3d(
         w: kernels, (out, channels / groups, kd, kh, kw).
         b: a bias for each output channel, (out), or None.
         stride: the step between windows; an integer, or three (depth, rows, columns).
-        padding: how many zeros are put around the volume.
+        padding: how many zeros are put around the volume; "same" or "valid" as for ``conv2d``.
         dilation: the step between the elements of a window.
         groups: the number of groups of channels and outputs, without links between groups.
 
@@ -101,8 +103,9 @@ def conv3d(
     _require_kernel("conv3d", w, 5)
     check_operands("conv3d", x, w, groups)
     step = triple("conv3d", "stride", stride, 1)
-    border = triple("conv3d", "padding", padding, 0)
     spread = triple("conv3d", "dilation", dilation, 1)
+    x, zeros = _zeros_around(x, w, stride, padding, spread)
+    border = triple("conv3d", "padding", zeros, 0)
     lengths = zip(x.shape[2:], w.shape[2:], step, border, spread, strict=True)
     counts = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in lengths]
     if min(counts) < 1:
@@ -125,6 +128,16 @@ def conv3d(
     flat = windows_of("conv3d", w.shape[3:], step[1:], border[1:], spread[1:])
     y = convolved("conv3d", images, kernels, b, flat, groups)
     return permute_dims(reshape(y, (n, counts[0], *y.shape[1:])), (0, 2, 1, 3, 4))
+
+
+def _zeros_around(
+    x: Variable, w: Variable, stride: Any, padding: Any, dilation: tuple[int, ...]
+) -> tuple[Variable, Any]:
+    """x and the padding; a padding by name becomes numbers."""
+    if not isinstance(padding, str):
+        return x, padding
+    check_padding_name("conv3d", padding, stride)
+    return padded_by_name(x, w, padding, dilation)
 
 
 def conv_transpose1d(

@@ -14,6 +14,7 @@ from tinynode import functions, random
 from tinynode.core.conversion import as_flag
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Device, get_device, to_host
+from tinynode.functions.convolution import check_padding_name
 from tinynode.nn.checks import checked_size, checked_window
 from tinynode.nn.initializers import lecun_normal, zeros
 from tinynode.nn.inputs import as_input
@@ -57,7 +58,7 @@ class Convolution(WindowLayer):
         out_channels: int,
         kernel_size: Window,
         stride: Window = 1,
-        padding: Window = 0,
+        padding: Window | str = 0,
         dilation: Window = 1,
         groups: int = 1,
         bias: bool = True,
@@ -69,9 +70,10 @@ class Convolution(WindowLayer):
         inward, outward, groups = self._channels(in_channels, out_channels, groups)
         bias = as_flag(type(self).__name__, "bias", bias)
         kernel = self._kernel(kernel_size)
+        step = self._window("stride", stride, 1)
         self.options = {
-            "stride": self._window("stride", stride, 1),
-            "padding": self._window("padding", padding, 0),
+            "stride": step,
+            "padding": self._padding(padding, step),
             "dilation": self._window("dilation", dilation, 1),
             "groups": groups,
         }
@@ -90,6 +92,13 @@ class Convolution(WindowLayer):
                 f"out_channels={outward}."
             )
         return inward, outward, count
+
+    def _padding(self, padding: Any, stride: Any) -> Any:
+        """The numbers of zeros, or a name that the function takes."""
+        if not isinstance(padding, str):
+            return self._window("padding", padding, 0)
+        check_padding_name(type(self).__name__, padding, stride)
+        return padding
 
     def _kernel(self, kernel_size: Any) -> tuple[int, ...]:
         """The lengths of a window along each axis."""
@@ -146,7 +155,8 @@ class Conv2d(Convolution):
         out_channels: the channels of y, at least 1.
         kernel_size: the window: an integer, or two (rows, columns).
         stride: the step between windows.
-        padding: the number of zeros added on each side of the image.
+        padding: the number of zeros added on each side of the image, or "same" or "valid": see
+            ``conv2d``.
         dilation: the step between the elements of a window.
         groups: the number of separate groups of channels.
         bias: True for a bias.
