@@ -1101,3 +1101,49 @@ def test_other_names_of_padding_are_refused_as_the_layer_is_made(
 ) -> None:
     with pytest.raises(ValueError, match=f'{layer}: padding must be integers, "valid", or'):
         getattr(nn, layer)(1, 1, 3, padding=padding, stride=stride)
+
+
+def test_a_class_is_drawn_with_its_probability() -> None:
+    """Text is written by draws from scores; a class of score -inf never comes."""
+    p = np.asarray([0.1, 0.0, 0.3, 0.6])
+    with np.errstate(divide="ignore"):
+        scores = np.broadcast_to(np.log(p)[:, None], (4, 20000))
+    tn.seed(0)
+    for key in (None, tn.random.key(1)):
+        drawn = tn.to_host(tn.random.categorical(scores, axis=0, key=key))
+        assert drawn.shape == (20000,)
+        assert dtype_name(drawn.dtype) == "int64"
+        shares = np.bincount(drawn, minlength=4) / 20000
+        assert shares[1] == 0.0
+        np.testing.assert_allclose(shares, p, atol=0.015)
+
+
+def test_draws_of_classes_are_new_in_each_run_of_a_compiled_function() -> None:
+    compiled = tn.compile(lambda scores: tn.random.categorical(scores))
+    keyed = tn.compile(lambda scores, key: tn.random.categorical(scores, key=key))
+    scores, key = np.zeros((9, 1000), np.float32), tn.random.key(2)
+    assert compiled(scores).tolist() != compiled(scores).tolist()
+    assert keyed(scores, key).tolist() == keyed(scores, key).tolist()
+    assert keyed(scores, key).tolist() == tn.random.categorical(scores, key=key).tolist()
+    keys = tn.random.split(key, 9)
+    rows = tn.vmap(lambda row, key: tn.random.categorical(row, key=key))(scores, keys)
+    alone = [
+        tn.random.categorical(row, key=key).item() for row, key in zip(scores, keys, strict=True)
+    ]
+    assert rows.tolist() == alone
+
+
+@pytest.mark.parametrize(
+    ("scores", "options", "message"),
+    [
+        (np.zeros(3, int), {}, "random.categorical: x must be floating"),
+        (np.zeros((2, 0)), {}, "random.categorical: x has shape (2, 0)"),
+        (np.zeros(3), {"axis": 1}, "random.categorical: axis 1"),
+        (np.zeros(3), {"key": 5}, "random.categorical: key must"),
+    ],
+)
+def test_wrong_scores_of_classes_are_named(
+    scores: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((tn.TinynodeError, ValueError), match=re.escape(message)):
+        tn.random.categorical(scores, **options)

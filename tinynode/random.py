@@ -33,7 +33,8 @@ from tinynode.errors import (
     dtype_name,
     short_text,
 )
-from tinynode.functions import argsort
+from tinynode.functions import argmax, argsort
+from tinynode.functions.draws import gumbel_noise
 from tinynode.functions.keyed import (
     WORD,
     as_counter,
@@ -44,12 +45,19 @@ from tinynode.functions.keyed import (
     whole_numbers,
     words_of,
 )
-from tinynode.functions.operands import as_integer, is_index
+from tinynode.functions.operands import (
+    as_floating,
+    as_integer,
+    is_index,
+    normalize_axis,
+    require_elements,
+)
 from tinynode.generator import get_generator, get_state, seed, set_state
 from tinynode.habits import missing_attribute
 
 __all__ = [
     "bernoulli",
+    "categorical",
     "fold_in",
     "get_generator",
     "get_state",
@@ -271,6 +279,30 @@ def bernoulli(
         return unit_numbers(words, sizes, "float64") < ratio
     host = _drawn("bernoulli", "shape", get_generator().random, sizes)
     return _place(host < ratio, numpy.dtype(bool), device)
+
+
+def categorical(x: Any, axis: int = -1, *, key: Any = None) -> Variable:
+    """A class drawn with the probabilities softmax(x): int64, the shape without the axis.
+
+    It is the argmax of x + noise, with the noise -ln(-ln u), u uniform in 0 to 1. A score of
+    -inf is never drawn. No gradient passes: see ``functions.gumbel_softmax``.
+
+        >>> tn.random.categorical(np.asarray([[50.0, 0.0], [0.0, 50.0]])).tolist()
+        [0, 1]
+
+    Args:
+        x: scores before softmax, floating; for probabilities p, ``log(p)``.
+        axis: the axis of the classes.
+        key: a key, (2), integer, in place of the generator of ``tn.seed``.
+
+    Raises:
+        OperandError: x is not floating, or the key is of another type.
+        ValueError: the axis does not exist or is empty.
+    """
+    x = as_floating("random.categorical", "x", x).detach()
+    axis = normalize_axis("random.categorical", axis, x.ndim)
+    require_elements("random.categorical", x, (axis,))
+    return argmax(x + gumbel_noise("random.categorical", x, None, key), axis=axis)
 
 
 def permutation(n: int, *, key: Any = None, device: str | Device | None = None) -> Array:

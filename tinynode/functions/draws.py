@@ -297,12 +297,12 @@ class GumbelNoise(FunctionNode):
         return (device.lift(device.xp.astype(noise, self.dtype)),)
 
 
-def _gumbel_noise(x: Variable, generator: Any, key: Any) -> Variable:
+def gumbel_noise(function: str, x: Variable, generator: Any, key: Any) -> Variable:
     """The noise for x, drawn by the generator or computed from the key."""
     if key is None:
-        drawn_by = checked_generator("gumbel_softmax", generator)
+        drawn_by = checked_generator(function, generator)
         return GumbelNoise(x.shape, x.dtype, x.device, drawn_by).apply(())[0]
-    u = unit_numbers(as_key("gumbel_softmax", key), x.shape, "float64")
+    u = unit_numbers(as_key(function, key), x.shape, "float64")
     return astype(-log(-log(u)), x.dtype)
 
 
@@ -343,7 +343,7 @@ def gumbel_softmax(
         raise ValueError(f"gumbel_softmax: temperature must be positive, got {temperature}.")
     if key is not None and generator is not None:
         raise ValueError("gumbel_softmax: key takes the place of generator. Give one of them.")
-    noise = _gumbel_noise(x, generator, key)
+    noise = gumbel_noise("gumbel_softmax", x, generator, key)
     soft = softmax((x + noise) * (1.0 / float(temperature)), axis=axis)
     if not hard:
         return soft
