@@ -1147,3 +1147,55 @@ def test_wrong_scores_of_classes_are_named(
 ) -> None:
     with pytest.raises((tn.TinynodeError, ValueError), match=re.escape(message)):
         tn.random.categorical(scores, **options)
+
+
+def test_a_generator_step_names_the_gradients_that_its_optimizer_does_not_clear() -> None:
+    """The loss of the generator goes through the critic, whose gradients nobody cleared."""
+    generator, critic = nn.Linear(4, 2), nn.Linear(2, 1)
+    optimizer = nn.Adam(generator, lr=0.01)
+
+    def step(noise: Any, clears: bool) -> tn.Variable:
+        optimizer.cleargrads()
+        if clears:
+            critic.cleargrads()
+        loss = F.sigmoid_cross_entropy(critic(generator(noise)), np.ones((len(noise), 1)))
+        loss.backward()
+        optimizer.update()
+        return loss
+
+    compiled, noise = tn.compile(step), np.ones((3, 4), np.float32)
+    critic(np.ones((1, 2), np.float32)).backward()
+    with pytest.raises(
+        tn.TinynodeError, match=r"\(shape \(1, 2\)\) was changed.*model.cleargrads"
+    ):
+        compiled(noise, False)
+    first, second = compiled(noise, True).item(), compiled(noise, True).item()
+    assert second < first
+
+
+def test_a_table_of_numpy_with_an_index_of_a_compiled_function() -> None:
+    table = np.asarray([10.0, 20.0, 30.0])
+    with pytest.raises(tn.TinynodeError, match=re.escape("functions.take(table, x, axis=0)")):
+        tn.compile(lambda t: table[t])(np.asarray([2, 0]))
+    taken = tn.compile(lambda t: F.take(table, t, axis=0))
+    assert taken(np.asarray([2, 0])).tolist() == [30.0, 10.0]
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        ("F.ones_like", "np.ones(x.shape)"),
+        ("tn.zeros_like", "np.zeros(x.shape)"),
+        ("F.randn_like", "tn.random.normal(x.shape)"),
+        ("F.cdist", "tn.functions.linalg.vector_norm(x[:, None] - y, axis=-1)"),
+        ("F.ctc", "tn.functions.ctc_loss("),
+        ("tn.multinomial", "tn.random.categorical(scores)"),
+        ("tn.random.multinomial", "tn.random.categorical(scores)"),
+        ("nn.LeakyReLU", "lambda x: functions.leaky_relu(x, 0.2)"),
+        ("nn.initializers.normal", "tn.random.normal(shape, 0.0, 0.1)"),
+        ("nn.initializers.uniform_", "tn.random.uniform(shape, -0.1, 0.1)"),
+    ],
+)
+def test_names_in_programs_of_pytorch_get_the_code_to_write(code: str, remedy: str) -> None:
+    with pytest.raises(AttributeError, match=re.escape(remedy)):
+        eval(code)

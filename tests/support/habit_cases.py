@@ -285,7 +285,7 @@ REFUSED: list[tuple[str, str]] = [
     ("tn.arange(3)", "np.arange"),
     ("tn.linspace(0, 1, 5)", "np.linspace"),
     ("tn.eye(3)", "np.eye"),
-    ("tn.zeros_like(x)", "tn.asarray"),
+    ("tn.zeros_like(x)", "np.zeros(x.shape)"),
     ("tn.randn(3, 3)", "tn.random.normal(shape)"),
     ("tn.rand(3)", "tn.random.uniform(shape)"),
     ("tn.randperm(3)", "tn.random.permutation(n)"),

@@ -20,7 +20,7 @@ from tinynode.functions import (
     complex_numbers,
     convolution,
     cross_entropies,
-    ctc,
+    ctc_losses,
     data_types,
     decompositions,
     draws,
@@ -57,7 +57,7 @@ from tinynode.functions.comparison import *
 from tinynode.functions.complex_numbers import *
 from tinynode.functions.convolution import *
 from tinynode.functions.cross_entropies import *
-from tinynode.functions.ctc import *
+from tinynode.functions.ctc_losses import *
 from tinynode.functions.data_types import *
 from tinynode.functions.decompositions import *
 from tinynode.functions.draws import *
@@ -118,7 +118,7 @@ __all__ += comparison.__all__
 __all__ += complex_numbers.__all__
 __all__ += convolution.__all__
 __all__ += cross_entropies.__all__
-__all__ += ctc.__all__
+__all__ += ctc_losses.__all__
 __all__ += data_types.__all__
 __all__ += decompositions.__all__
 __all__ += draws.__all__

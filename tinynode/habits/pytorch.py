@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tinynode.habits.habit import Habit
 
+TAKES_DTYPE = "An array beside a Variable takes its dtype and its device."
+
 TENSORS = (
     Habit(
         "tn",
@@ -16,16 +18,21 @@ TENSORS = (
     Habit("tn F", "arange", "tn.asarray(np.arange(3))"),
     Habit("tn F", "linspace logspace", "tn.asarray(np.linspace(0, 1, 5))"),
     Habit("tn F", "eye", "tn.asarray(np.eye(3))"),
-    Habit("tn F", "full full_like", "tn.asarray(np.full((2, 3), 1.5))"),
-    Habit("tn F", "ones ones_like", "tn.asarray(np.ones((2, 3)))"),
-    Habit("tn F", "zeros empty zeros_like empty_like", "tn.asarray(np.zeros((2, 3)))"),
-    Habit("tn", "rand rand_like", "tn.random.uniform(shape)", "The result is an array."),
-    Habit("tn", "randn randn_like", "tn.random.normal(shape)", "The result is an array."),
+    Habit("tn F", "full", "tn.asarray(np.full((2, 3), 1.5))"),
+    Habit("tn F", "ones", "tn.asarray(np.ones((2, 3)))"),
+    Habit("tn F", "zeros empty", "tn.asarray(np.zeros((2, 3)))"),
+    Habit("tn F", "full_like", "np.full(x.shape, 1.5)", TAKES_DTYPE),
+    Habit("tn F", "ones_like", "np.ones(x.shape)", TAKES_DTYPE),
+    Habit("tn F", "zeros_like empty_like", "np.zeros(x.shape)", TAKES_DTYPE),
+    Habit("tn F", "rand", "tn.random.uniform(shape)", "The result is an array."),
+    Habit("tn F", "randn", "tn.random.normal(shape)", "The result is an array."),
+    Habit("tn F", "rand_like", "tn.random.uniform(x.shape)", "The result is an array."),
+    Habit("tn F", "randn_like", "tn.random.normal(x.shape)", "The result is an array."),
     Habit(
-        "tn",
-        "multinomial",
-        "tn.random.get_generator()",
-        "The generator is NumPy's: tn.random.get_generator().choice(10, size=shape, p=p).",
+        "tn F random",
+        "multinomial Categorical",
+        "tn.random.categorical(scores)",
+        "The scores stand before softmax: log(p) for probabilities p.",
     ),
     Habit(
         "tn",
@@ -228,7 +235,8 @@ FUNCTIONS = (
     Habit("tn F x", "softmin", "F.softmax(-x)"),
     Habit("tn x", "normalize", "F.normalize(x)", "The axis is the last by default."),
     Habit("tn", "cosine_similarity", "F.cosine_similarity(x, y)"),
-    Habit("tn F", "pairwise_distance cdist", "F.linalg.vector_norm(x - y, axis=-1)"),
+    Habit("tn F", "pairwise_distance", "F.linalg.vector_norm(x - y, axis=-1)"),
+    Habit("tn F", "cdist", "F.linalg.vector_norm(x[:, None] - y, axis=-1)"),
     Habit(
         "F nn",
         "cross_entropy",
@@ -264,7 +272,13 @@ FUNCTIONS = (
         "F.stack([x[..., i : i + h, j : j + w] for i in range(3) for j in range(3)], axis=2)",
         "h and w are the sizes of the result; F.conv2d needs no unfolding.",
     ),
+    Habit("F", "ctc", "F.ctc_loss(scores, labels, lengths, label_lengths)"),
     Habit("F nn", "fold Fold", "F.conv_transpose2d(x, w)", "The function adds windows up."),
+)
+
+PARTIAL = (
+    "For a layer, fix the numbers by functools.partial: "
+    "nn.Embedding(9, 4, initializer=partial(tn.random.normal, deviation=0.1))."
 )
 
 LAYERS = (
@@ -273,8 +287,12 @@ LAYERS = (
         "nn",
         "init",
         "nn.initializers.glorot_uniform(shape)",
-        "Give the function to the layer: nn.Linear(3, 4, initializer=nn.initializers.he_normal).",
+        "Give the function to the layer: nn.Linear(3, 4, initializer=nn.initializers.he_normal). "
+        "For plain draws: layer.weight.array = tn.random.normal(layer.weight.shape, 0.0, 0.1).",
     ),
+    Habit("initializers", "normal normal_", "tn.random.normal(shape, 0.0, 0.1)", PARTIAL),
+    Habit("initializers", "uniform uniform_", "tn.random.uniform(shape, -0.1, 0.1)", PARTIAL),
+    Habit("initializers", "constant constant_", "0.5 * nn.initializers.ones(shape)"),
     Habit(
         "nn",
         "utils",
@@ -308,18 +326,42 @@ LAYERS = (
     Habit("nn", "KLDivLoss", "F.kl_divergence(log_q, p)", "Losses are functions."),
     Habit("nn", "HingeEmbeddingLoss MultiMarginLoss", "F.hinge(scores, labels)"),
     Habit("nn", "ReLU", "F.relu", "A function stands in nn.Sequential as it is."),
-    Habit("nn", "LeakyReLU", "F.leaky_relu", "A function stands in nn.Sequential as it is."),
+    Habit(
+        "nn",
+        "LeakyReLU",
+        "F.leaky_relu",
+        "A function stands in nn.Sequential as it is; with an option, write "
+        "lambda x: functions.leaky_relu(x, 0.2).",
+    ),
     Habit("nn", "ReLU6 Hardtanh", "F.hard_tanh", "A function stands in nn.Sequential as it is."),
-    Habit("nn", "ELU", "F.elu", "A function stands in nn.Sequential as it is."),
+    Habit(
+        "nn",
+        "ELU",
+        "F.elu",
+        "A function stands in nn.Sequential as it is; with an option, write "
+        "lambda x: functions.elu(x, 0.5).",
+    ),
     Habit("nn", "SELU", "F.selu", "A function stands in nn.Sequential as it is."),
-    Habit("nn", "GELU", "F.gelu", "A function stands in nn.Sequential as it is."),
+    Habit(
+        "nn",
+        "GELU",
+        "F.gelu",
+        "A function stands in nn.Sequential as it is; with an option, write "
+        "lambda x: functions.gelu(x, approximate=True).",
+    ),
     Habit("nn", "SiLU", "F.silu", "A function stands in nn.Sequential as it is."),
     Habit("nn", "Hardswish", "F.hard_silu", "A function stands in nn.Sequential as it is."),
     Habit("nn", "Hardsigmoid", "F.hard_sigmoid", "A function stands in nn.Sequential as it is."),
     Habit("nn", "Sigmoid", "F.sigmoid", "A function stands in nn.Sequential as it is."),
     Habit("nn", "LogSigmoid", "F.log_sigmoid", "A function stands in nn.Sequential as it is."),
     Habit("nn", "Tanh", "F.tanh", "A function stands in nn.Sequential as it is."),
-    Habit("nn", "Softplus", "F.softplus", "A function stands in nn.Sequential as it is."),
+    Habit(
+        "nn",
+        "Softplus",
+        "F.softplus",
+        "A function stands in nn.Sequential as it is; with an option, write "
+        "lambda x: functions.softplus(x, 2.0).",
+    ),
     Habit("nn", "Softmax Softmax2d", "F.softmax", "The axis is the last by default."),
     Habit("nn", "LogSoftmax", "F.log_softmax", "The axis is the last by default."),
     Habit("nn", "GLU", "F.glu", "A function stands in nn.Sequential as it is."),

@@ -418,11 +418,12 @@ class NetRecorder(FunctionHook):
         """
         if not self.records_nets or hidden_axes.checks or self._running:
             return
+        index = " For table[x], with an array of NumPy, write functions.take(table, x, axis=0)."
         raise self.failure(
             f"{self.title}: {what} asks for the value of a Variable while a net is recorded, and "
             "nets have shapes and dtypes but no values. Keep to functions of Variables "
             "(where(...) for a choice), do it outside of the compiled function, or pass a Python "
-            "number as an argument."
+            f"number as an argument.{index if what.startswith('numpy.asarray') else ''}"
         )
 
     def check_chains(self) -> None:
@@ -541,7 +542,7 @@ class NetRecorder(FunctionHook):
             )
         leaf = self._leaves.get(parameter.node)
         if parameter.node not in self._cleared and leaf is not None and leaf.grad is not None:
-            raise self.failure(f"{self.title}: {_GRADIENT.format(name)}")
+            raise self.failure(f"{self.title}: {_GRADIENT.format(name, parameter.shape)}")
         return name
 
     def take_back_writes(self) -> list[Write | GradientWrite]:
@@ -573,7 +574,7 @@ class NetRecorder(FunctionHook):
             if node in self._cleared and (gradient is None or name is not None):
                 writes.append(GradientWrite(variable, f"{leaf.name}.grad", name))
             elif gradient is not leaf.grad:
-                problems.append(_GRADIENT.format(leaf.name))
+                problems.append(_GRADIENT.format(leaf.name, variable.shape))
             _put_back(variable, node, leaf)
         if problems:
             raise self.failure(f"{self.title}: {problems[0]}")
@@ -639,9 +640,11 @@ _OTHER_ARRAY = (
     "it from Variables, or do it outside of the compiled function."
 )
 _GRADIENT = (
-    "the gradient of {} was changed, by backward() for example, and a net cannot add to what it "
-    "was. Call cleargrad() first, in the function too; or take gradients with tinynode.grad and "
-    "return them, or call backward() on what the compiled function returns."
+    "the gradient of {} (shape {}) was changed, by backward() for example, and a net cannot add "
+    "to what it was. Clear it in the function, before backward(): model.cleargrads() for every "
+    "model that the loss depends on, since an optimizer clears its own parameters alone. Or take "
+    "gradients with tinynode.grad and return them, or call backward() on what the compiled "
+    "function returns."
 )
 
 
