@@ -17,6 +17,9 @@ RESULTS = {
     "start_images": (r"held-out accuracy: (\d+\.\d) %", 95.0, 100.0),
     "start_sequence": (r"error of the next number: (\d\.\d+)", 0.03, 0.12),
     "start_physics": (r"after 2000 steps: k = (\d\.\d+)", 2.4, 2.6),
+    "start_vae": (r"held-out images: (\d+\.\d+) nats", 24.2, 25.4),
+    "start_translation": (r"words translated without a mistake: (\d+\.\d) %", 95.0, 100.0),
+    "start_text": (r"loss of a character: (\d\.\d+)", 1.95, 2.2),
     "start_custom_function": (r"held-out accuracy: (\d+\.\d) %", 95.0, 100.0),
     "deep_equilibrium": (r"after 80 steps: .*accuracy: (\d+\.\d) %", 90.0, 100.0),
 }
