@@ -1136,8 +1136,8 @@ def test_draws_of_classes_are_new_in_each_run_of_a_compiled_function() -> None:
 @pytest.mark.parametrize(
     ("scores", "options", "message"),
     [
-        (np.zeros(3, int), {}, "random.categorical: x must be floating"),
-        (np.zeros((2, 0)), {}, "random.categorical: x has shape (2, 0)"),
+        (np.zeros(3, int), {}, "random.categorical: logits must be floating"),
+        (np.zeros((2, 0)), {}, "random.categorical: logits has shape (2, 0)"),
         (np.zeros(3), {"axis": 1}, "random.categorical: axis 1"),
         (np.zeros(3), {"key": 5}, "random.categorical: key must"),
     ],
@@ -1199,3 +1199,73 @@ def test_a_table_of_numpy_with_an_index_of_a_compiled_function() -> None:
 def test_names_in_programs_of_pytorch_get_the_code_to_write(code: str, remedy: str) -> None:
     with pytest.raises(AttributeError, match=re.escape(remedy)):
         eval(code)
+
+
+# --- complete programs, as a user of PyTorch or JAX guesses them ---------------------------------
+
+
+def test_a_layer_of_a_sequential_is_replaced_in_place() -> None:
+    """LoRA wraps the layers of a trained model."""
+    model = nn.Sequential(nn.Linear(2, 3), F.relu, nn.Linear(3, 1))
+    frozen = model[-1].freeze()
+    model[-1] = nn.Sequential(frozen, F.tanh)
+    assert [name for name, _ in model.named_parameters()][2:] == [
+        "layers.2.layers.0.weight",
+        "layers.2.layers.0.bias",
+    ]
+    del model[1]
+    assert len(model) == 2
+    with pytest.raises(TypeError, match="layer 0 must be a Module or a function"):
+        model[0] = nn.Linear
+    with pytest.raises(
+        IndexError, match=r"less than 2, got 2\. Write Sequential\(\*model, layer\)"
+    ):
+        model[2] = F.relu
+
+
+def test_a_number_stands_before_an_array() -> None:
+    """logaddexp(0, z) of a NumPy array was refused, and logaddexp(z, 0) was not."""
+    z = np.array([0.0, 1.0, -2.0], np.float32)
+    for f in (F.logaddexp, F.maximum, F.add, F.divide, F.pow):
+        found = f(2, z + 3)
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found.array, f(2, tn.asarray(z + 3)).array)
+
+
+def test_draws_need_no_shape_for_a_single_number() -> None:
+    """The acceptance of a Monte Carlo step is one uniform number."""
+    key = tn.random.key(3)
+    for draw in (tn.random.uniform, tn.random.normal, tn.random.bernoulli):
+        assert draw().shape == draw(key=key).shape == ()
+
+
+def test_classes_are_drawn_from_logits_with_their_probabilities() -> None:
+    """The action of a policy; a masked action has the logit -inf."""
+    logits = np.log(np.array([0.2, 0.5, 0.3, 0.0], np.float32), where=[1, 1, 1, 0], out=None)
+    logits = np.where([True, True, True, False], logits, -np.inf).astype(np.float32)
+    rows = np.broadcast_to(logits, (20_000, 4))
+    draw = tn.compile(lambda key: tn.random.categorical(rows, key=key))
+    key = tn.random.key(0)
+    found = tn.to_host(draw(key))
+    assert np.array_equal(found, tn.to_host(tn.random.categorical(rows, key=key)))
+    shares = np.bincount(found, minlength=4) / len(found)
+    assert np.abs(shares - [0.2, 0.5, 0.3, 0.0]).max() < 0.015
+    keys = tn.random.split(key, 5)
+    each = tn.vmap(lambda one: tn.random.categorical(logits, key=one))(keys)
+    assert each.tolist() == [int(tn.random.categorical(logits, key=keys[i])) for i in range(5)]
+    columns = tn.random.categorical(tn.asarray(rows[:6].T), axis=0)
+    assert columns.shape == (6,) and not columns.requires_grad
+    with pytest.raises(tn.errors.OperandError, match="categorical: logits must be"):
+        tn.random.categorical(np.array([1, 2]), key=key)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "uint16", "uint64"])
+def test_a_compiled_vmap_casts_to_every_dtype(dtype: str) -> None:
+    x = tn.asarray(np.array([[1.5, 2.0], [3.0, 4.5]], np.float32))
+
+    def rows(x: Any) -> Any:
+        return tn.vmap(lambda row: row.astype(dtype) + 1)(x)
+
+    found, expected = tn.compile(rows)(x), rows(x)
+    assert dtype_name(found.dtype) == dtype
+    np.testing.assert_array_equal(found.array, expected.array)

@@ -150,7 +150,7 @@ def fold_in(key: Any, number: Any) -> Variable:
 
 
 def normal(
-    shape: int | tuple[int, ...],
+    shape: int | tuple[int, ...] = (),
     mean: float = 0.0,
     deviation: float = 1.0,
     *,
@@ -166,7 +166,7 @@ def normal(
     mean.
 
     Args:
-        shape: the array's shape.
+        shape: the array's shape; a single number by default.
         mean: the distribution's mean.
         deviation: the standard deviation, not negative.
         key: a key, (2), integer: see ``tn.random.key``. Equal keys give equal draws.
@@ -190,7 +190,7 @@ def normal(
 
 
 def uniform(
-    shape: int | tuple[int, ...],
+    shape: int | tuple[int, ...] = (),
     low: float = 0.0,
     high: float = 1.0,
     *,
@@ -254,7 +254,7 @@ def integers(
 
 
 def bernoulli(
-    shape: int | tuple[int, ...],
+    shape: int | tuple[int, ...] = (),
     probability: float = 0.5,
     *,
     key: Any = None,
@@ -281,25 +281,25 @@ def bernoulli(
     return _place(host < ratio, numpy.dtype(bool), device)
 
 
-def categorical(x: Any, axis: int = -1, *, key: Any = None) -> Variable:
-    """A class drawn with the probabilities softmax(x): int64, the shape without the axis.
+def categorical(logits: Any, axis: int = -1, *, key: Any = None) -> Variable:
+    """A class drawn with the probabilities softmax(logits): int64, the shape without the axis.
 
-    It is the argmax of x + noise, with the noise -ln(-ln u), u uniform in 0 to 1. A score of
+    It is the argmax of logits + noise, with the noise -ln(-ln u), u uniform in 0 to 1. A logit of
     -inf is never drawn. No gradient passes: see ``functions.gumbel_softmax``.
 
         >>> tn.random.categorical(np.asarray([[50.0, 0.0], [0.0, 50.0]])).tolist()
         [0, 1]
 
     Args:
-        x: scores before softmax, floating; for probabilities p, ``log(p)``.
+        logits: scores before softmax, floating; for probabilities p, ``log(p)``.
         axis: the axis of the classes.
         key: a key, (2), integer, in place of the generator of ``tn.seed``.
 
     Raises:
-        OperandError: x is not floating, or the key is of another type.
+        OperandError: the logits are not floating, or the key is of another type.
         ValueError: the axis does not exist or is empty.
     """
-    x = as_floating("random.categorical", "x", x).detach()
+    x = as_floating("random.categorical", "logits", logits).detach()
     axis = normalize_axis("random.categorical", axis, x.ndim)
     require_elements("random.categorical", x, (axis,))
     return argmax(x + gumbel_noise("random.categorical", x, None, key), axis=axis)
@@ -374,7 +374,7 @@ def _integer(argument: str, value: Any) -> int:
 def _cure(value: Any) -> str:
     """A sentence for a wrong argument in the place of a number."""
     if isinstance(value, tuple | list):
-        return SHAPE_FIRST
+        return f"{SHAPE_FIRST} A key has its name: key=key."
     if isinstance(value, Variable):
         return (
             " Give a key by its name, key=key. Scale a draw by Variables afterwards: mean + "

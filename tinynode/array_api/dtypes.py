@@ -62,7 +62,7 @@ class DataTypes(NamespaceBase):
         self.uint8 = xp.uint8
         self.float32, self.float64 = xp.float32, xp.float64
         self.complex64, self.complex128 = xp.complex64, xp.complex128
-        for name in ("uint16", "uint32", "uint64"):  # not in all releases of PyTorch
+        for name in ("uint16", "uint32", "uint64", "float16"):  # not in all libraries
             if hasattr(xp, name):
                 setattr(self, name, getattr(xp, name))
 

@@ -66,6 +66,9 @@ def as_operands(
         return _beside_array(x, y.variable, function, names[0]), y.variable
     if (operand := array_operand(y)) is not None:
         return _beside(x, operand, function, names[0]), operand
+    if _is_number(x) and not _is_number(y):
+        y = as_operand(function, names[1], y, beside)
+        return _beside(x, y, function, names[0]), y
     x = as_operand(function, names[0], x, beside)
     return x, _beside(y, x, function, names[1])
 
@@ -302,13 +305,18 @@ def _beside(value: Any, other: Variable, function: str, argument: str) -> Variab
 
 def _beside_array(value: Any, other: Variable, function: str, argument: str) -> Variable:
     """A number or an array beside an array of a recorded function: the array library promotes."""
-    if isinstance(value, bool | int | float | complex) and not isinstance(value, numpy.generic):
+    if _is_number(value):
         return _scalar_beside(value, other, function, argument)
     if isinstance(value, numpy.generic):
         value = other.device.from_host(numpy.asarray(value))
     if isinstance(value, Variable):
         return value
     return _as_variable(function, argument, value, other)
+
+
+def _is_number(value: Any) -> bool:
+    """True for a number of Python, which has no dtype of its own."""
+    return isinstance(value, bool | int | float | complex) and not isinstance(value, numpy.generic)
 
 
 def _is_cast(array: Any, other: Variable) -> bool:

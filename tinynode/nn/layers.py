@@ -266,7 +266,8 @@ class Sequential(Module):
     """Calls the layers in turn, each with the output of the layer before.
 
     ``len(model)`` is the number of layers, ``model[0]`` the first layer. ``model[:2]`` is a
-    Sequential of the first two layers, with the same parameters.
+    Sequential of the first two layers, with the same parameters. ``model[0] = layer`` puts a layer
+    in the place of another; ``nn.Sequential(*model, layer)`` has one more.
 
         >>> model = nn.Sequential(nn.Linear(2, 8), F.relu, nn.Linear(8, 1))
         >>> model(np.ones((5, 2))).shape, len(model)
@@ -291,6 +292,26 @@ class Sequential(Module):
     def __getitem__(self, index: int | slice) -> Any:
         found = self.layers[index]
         return Sequential(*found) if isinstance(found, tuple) else found
+
+    def __setitem__(self, index: int, layer: Callable[[Any], Any]) -> None:
+        """Put a layer in the place of another."""
+        check_layer("Sequential", index, layer)
+        count = len(self.layers)
+        position = checked_size("Sequential: the index of a new layer", index, -count)
+        if position >= count:
+            raise IndexError(
+                f"Sequential: the index of a new layer must be less than {count}, got {position}. "
+                "Write Sequential(*model, layer) for one more."
+            )
+        layers = list(self.layers)
+        layers[position] = layer
+        self.layers = tuple(layers)
+
+    def __delitem__(self, index: int | slice) -> None:
+        """Leave a layer out, or some layers."""
+        layers = list(self.layers)
+        del layers[index]
+        self.layers = tuple(layers)
 
     def forward(self, x: Any) -> Any:
         """The last layer's output."""
