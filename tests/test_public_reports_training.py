@@ -1269,3 +1269,99 @@ def test_a_compiled_vmap_casts_to_every_dtype(dtype: str) -> None:
     found, expected = tn.compile(rows)(x), rows(x)
     assert dtype_name(found.dtype) == dtype
     np.testing.assert_array_equal(found.array, expected.array)
+
+
+def test_a_numpy_array_at_an_index_that_is_a_variable_names_take() -> None:
+    """A minibatch for each model of an ensemble: data[rows] under vmap and compile."""
+    data, rows = np.arange(6.0), tn.asarray(np.array([[0, 1], [4, 5]]))
+    for f in (tn.vmap(lambda i: data[i]), tn.compile(lambda i: data[i])):
+        with pytest.raises(tn.TinynodeError, match=r"take\(array, x, axis=0\)"):
+            f(rows)
+    assert tn.vmap(lambda i: F.take(data, i, axis=0))(rows).tolist() == [[0.0, 1.0], [4.0, 5.0]]
+
+
+def test_scatter_add_of_whole_rows_names_index_add() -> None:
+    """Messages of a graph network arrive in rows, and each node has a number."""
+    x, target, messages = np.zeros((4, 2)), np.array([3, 0, 3]), np.ones((3, 2))
+    for axis in (0, -1):
+        with pytest.raises(
+            ValueError, match=r"Whole rows: index_add\(x, indices, values, axis=0\)"
+        ):
+            F.scatter_add(x, target, messages, axis=axis)
+    assert F.index_add(x, target, messages).array[:, 0].tolist() == [1.0, 0.0, 0.0, 2.0]
+
+
+def test_inputs_in_a_tuple_as_for_functional_call_of_pytorch_get_a_note() -> None:
+    model, x = nn.Linear(2, 1), tn.asarray(np.ones((3, 2), np.float32))
+    with pytest.raises(tn.TinynodeError) as caught:
+        nn.functional_call(model, dict(model.named_parameters()), (x,))
+    assert "functional_call(model, parameters, *inputs)" in "".join(caught.value.__notes__)
+
+
+@pytest.mark.parametrize(
+    ("call", "cure"),
+    [
+        (lambda: tn.grad(F.sum), r"tinynode\.gradient\(f\)"),
+        (lambda: tn.grad([tn.asarray(1.0)]), r"grad: inputs must be a tuple or a list"),
+        (lambda: tn.vmap(F.sum, in_dims=0), "in_axes"),  # type: ignore[arg-type]
+        (lambda: tn.vmap(F.sum, randomness="same"), r"tn\.random\.split"),  # type: ignore[arg-type]
+        (lambda: tn.checkpoint(F.sum, np.ones(2), use_reentrant=False), "Leave the keyword out"),  # type: ignore[arg-type]
+        (lambda: F.linalg.solve_triangular(np.eye(2), np.ones(2), lower=True), "upper=True"),  # type: ignore[arg-type]
+        (lambda: F.gumbel_softmax(np.ones(2), tau=1.0), "temperature"),  # type: ignore[arg-type]
+        (lambda: nn.SGD(nn.Linear(1, 1)).zero_grad(set_to_none=True), "become None"),  # type: ignore[arg-type]
+        (lambda: nn.Linear(1, 1).zero_grad(set_to_none=True), "become None"),  # type: ignore[arg-type]
+        (lambda: tn.random.normal(size=(2,)), "shape"),  # type: ignore[arg-type]
+        (lambda: tn.random.uniform((2,), minval=0), "low"),  # type: ignore[arg-type]
+        (lambda: tn.random.bernoulli((2,), p=0.3), "probability"),  # type: ignore[arg-type]
+        (lambda: tn.random.split(tn.random.key(0), num=3), "keyword here is n"),  # type: ignore[arg-type]
+        (lambda: tn.compile(F.sum, mode="reduce-overhead"), "one mode"),  # type: ignore[call-overload]
+        (lambda: tn.compile(static_argnums=0), "static"),  # type: ignore[call-overload]
+        (
+            lambda: F.linalg.cholesky_solve(np.eye(3), np.ones(3)),
+            r"cholesky_solve\(b, factor\), in this order",
+        ),
+        (lambda: tn.random.normal(tn.random.key(0), (3,)), "key=key"),  # type: ignore[arg-type]
+    ],
+)
+def test_calls_in_the_form_of_another_library_name_the_form_here(call: Any, cure: str) -> None:
+    with pytest.raises(TypeError, match=cure):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "code"),
+    [
+        (nn.Linear(1, 1), "in_features", "layer.weight.shape"),
+        (nn.Conv2d(1, 1, 1), "out_channels", "layer.weight.shape"),
+        (nn.Sequential(), "insert", r"nn.Sequential\(\*model, layer\)"),
+        (
+            nn.ExponentialMovingAverage(nn.Linear(1, 1)),
+            "update_parameters",
+            r"average\.update\(\)",
+        ),
+        (nn.ModuleList(), "parameters", r"attribute of a Module, which has parameters"),
+        (nn.ModuleDict(), "state_dict", r"nn.Sequential\(\*layers\) is a Module"),
+        (nn, "stack_module_state", "model.state_dict"),
+        (tn, "func", "tn.vmap"),
+        (tn, "tree_map", "for name, p in parameters.items"),
+        (tn, "scan", "for i in range"),
+        (tn.random, "multinomial", "tn.random.categorical"),
+        (tn.random, "PRNGKey", "in place of JAX"),
+        (F, "segment_sum", "functions.index_add"),
+        (F, "diag_embed", "np.eye"),
+        (F.linalg, "logdet", "slogdet"),
+    ],
+)
+def test_names_of_complete_programs_have_the_code_to_write(
+    owner: Any, name: str, code: str
+) -> None:
+    with pytest.raises(AttributeError, match=code):
+        getattr(owner, name)
+
+
+def test_a_state_of_parameters_and_a_reduction_of_pytorch_name_the_form_here() -> None:
+    model, x = nn.Linear(1, 1), np.ones((2, 2))
+    with pytest.raises(tn.errors.StateError, match=r"Give its array, x\.array"):
+        model.load_state_dict(dict(model.named_parameters()))
+    with pytest.raises(ValueError, match='"mean" is PyTorch'):
+        F.kl_divergence(x, x, reduction="batchmean")

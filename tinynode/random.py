@@ -32,8 +32,10 @@ from tinynode.errors import (
     describe,
     dtype_name,
     short_text,
+    unknown_keywords,
 )
 from tinynode.functions import argmax, argsort
+from tinynode.functions.data_types import widened
 from tinynode.functions.draws import gumbel_noise
 from tinynode.functions.keyed import (
     WORD,
@@ -113,7 +115,7 @@ def key(seed: int, *, device: str | Device | None = None) -> Variable:
     return wrap_array(place.from_host(words), place, False)
 
 
-def split(key: Any, n: int = 2) -> Variable:
+def split(key: Any, n: int = 2, **unknown: Never) -> Variable:
     """New keys from a key: (n, 2). Each row is a key; the old key should not be used again.
 
     The draws of the new keys are independent of each other.
@@ -126,6 +128,8 @@ def split(key: Any, n: int = 2) -> Variable:
         OperandError: the key is no integer array of shape (2,), or n is no integer.
         ValueError: n is negative, or the array is too large.
     """
+    if unknown:
+        raise unknown_keywords("random.split", unknown)
     words = as_key("random.split", key)
     return words_of(keyed_bits(words, _checked_shape("split", "n", (n,))))
 
@@ -157,6 +161,7 @@ def normal(
     key: Any = None,
     dtype: Any = None,
     device: str | Device | None = None,
+    **unknown: Never,
 ) -> Array:
     """Draws from the normal distribution: an array, or a Variable with ``key=``.
 
@@ -178,6 +183,8 @@ def normal(
         ValueError: a number is not finite, the deviation is negative, or the array is too large.
         DeviceMixError: the device is another than the key's.
     """
+    if unknown:
+        raise unknown_keywords("random.normal", unknown)
     mean = _number("normal", "mean", mean, key)
     deviation = _number("normal", "deviation", deviation, key, least=0.0)
     sizes = _checked_shape("normal", "shape", shape)
@@ -197,6 +204,7 @@ def uniform(
     key: Any = None,
     dtype: Any = None,
     device: str | Device | None = None,
+    **unknown: Never,
 ) -> Array:
     """Draws from the uniform distribution between ``low`` and ``high``.
 
@@ -208,6 +216,8 @@ def uniform(
         ValueError: a bound is not finite, ``high`` is below ``low``, or the array is too large.
         DeviceMixError: the device is another than the key's.
     """
+    if unknown:
+        raise unknown_keywords("random.uniform", unknown)
     low = _number("uniform", "low", low, key)
     high = _number("uniform", "high", high, key, least=low)
     if high - low == math.inf:
@@ -228,6 +238,7 @@ def integers(
     *,
     key: Any = None,
     device: str | Device | None = None,
+    **unknown: Never,
 ) -> Array:
     """Integers from ``low`` to ``high - 1``, each as probable as another: int64.
 
@@ -238,6 +249,8 @@ def integers(
         ValueError: ``high`` is not above ``low``, or too far above, or the array is too large.
         DeviceMixError: the device is another than the key's.
     """
+    if unknown:
+        raise unknown_keywords("random.integers", unknown)
     first = _integer("low", low)
     count = _integer("high", high) - first
     if not 1 <= count <= MOST_INTEGERS:
@@ -259,6 +272,7 @@ def bernoulli(
     *,
     key: Any = None,
     device: str | Device | None = None,
+    **unknown: Never,
 ) -> Array:
     """True with the probability, else False: bool.
 
@@ -270,6 +284,8 @@ def bernoulli(
         ValueError: the probability is not in 0 to 1, or the array is too large.
         DeviceMixError: the device is another than the key's.
     """
+    if unknown:
+        raise unknown_keywords("random.bernoulli", unknown)
     ratio = _number("bernoulli", "probability", probability, key, least=0.0)
     if ratio > 1.0:
         raise ValueError(f"random.bernoulli: probability must be at most 1, got {ratio:g}.")
@@ -281,7 +297,7 @@ def bernoulli(
     return _place(host < ratio, numpy.dtype(bool), device)
 
 
-def categorical(logits: Any, axis: int = -1, *, key: Any = None) -> Variable:
+def categorical(logits: Any, axis: int = -1, *, key: Any = None, **unknown: Never) -> Variable:
     """A class drawn with the probabilities softmax(logits): int64, the shape without the axis.
 
     It is the argmax of logits + noise, with the noise -ln(-ln u), u uniform in 0 to 1. A logit of
@@ -291,7 +307,7 @@ def categorical(logits: Any, axis: int = -1, *, key: Any = None) -> Variable:
         [0, 1]
 
     Args:
-        logits: scores before softmax, floating; for probabilities p, ``log(p)``.
+        logits: scores before softmax, floating; for probabilities p, ``F.log(p)``.
         axis: the axis of the classes.
         key: a key, (2), integer, in place of the generator of ``tn.seed``.
 
@@ -299,13 +315,17 @@ def categorical(logits: Any, axis: int = -1, *, key: Any = None) -> Variable:
         OperandError: the logits are not floating, or the key is of another type.
         ValueError: the axis does not exist or is empty.
     """
-    x = as_floating("random.categorical", "logits", logits).detach()
+    if unknown:
+        raise unknown_keywords("random.categorical", unknown)
+    x = widened(as_floating("random.categorical", "logits", logits).detach())
     axis = normalize_axis("random.categorical", axis, x.ndim)
     require_elements("random.categorical", x, (axis,))
     return argmax(x + gumbel_noise("random.categorical", x, None, key), axis=axis)
 
 
-def permutation(n: int, *, key: Any = None, device: str | Device | None = None) -> Array:
+def permutation(
+    n: int, *, key: Any = None, device: str | Device | None = None, **unknown: Never
+) -> Array:
     """The numbers 0 to n - 1 in random order: (n), int64.
 
     ``key`` and ``device`` are as for ``normal``.
@@ -315,6 +335,8 @@ def permutation(n: int, *, key: Any = None, device: str | Device | None = None) 
         ValueError: n is negative, or the array is too large.
         DeviceMixError: the device is another than the key's.
     """
+    if unknown:
+        raise unknown_keywords("random.permutation", unknown)
     (size,) = _checked_shape("permutation", "n", (n,))
     if key is not None:
         return argsort(keyed_bits(_checked_key("permutation", key, device), (size,)))

@@ -24,6 +24,7 @@ TITLES = {
     "initializers": "Initializers",
     "model": "Modules",
     "optimizer": "Optimizers",
+    "average": "Averages",
 }
 """The headings, by the place of a name."""
 

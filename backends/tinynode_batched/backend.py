@@ -231,8 +231,8 @@ class Batched:
             raise VmapError(
                 f"vmap: {what} has to be one number, and the array here ({describe(x)}) has "
                 f"different values in the {host.shape[0]} examples. Choose with "
-                "where(condition, a, b) for each example, or compute the value outside of the "
-                "vmapped function."
+                "where(condition, a, b) for each example, take rows of a NumPy array by "
+                "take(array, x, axis=0), or compute the value outside of the vmapped function."
             )
         return first
 

@@ -89,6 +89,7 @@ OBJECTS: dict[str, Any] = {
     "x": names()["x"],
     "model": nn.Sequential(nn.Linear(2, 3)),
     "optimizer": nn.SGD(nn.Linear(2, 3), lr=0.1),
+    "average": nn.ExponentialMovingAverage(nn.Linear(2, 3)),
 }
 
 

@@ -211,7 +211,7 @@ class ArrayMethods(Operators):
         return to_host(self.filled_array())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        tell_value_read("numpy.asarray(x)")
+        tell_value_read("numpy.asarray(x), or array[x],")
         if self.requires_grad:
             raise TypeError(
                 "a Variable that requires a gradient does not turn into a NumPy array silently: "

@@ -216,7 +216,7 @@ def backward(
 
 def grad(
     outputs: Sequence[Variable],
-    inputs: Sequence[Variable],
+    inputs: Sequence[Variable] | None = None,
     grad_outputs: Sequence[Variable | None] | None = None,
     grad_inputs: Sequence[Variable | None] | None = None,
     set_grad: bool = False,
@@ -252,7 +252,7 @@ def grad(
         ValueError: the lengths differ.
     """
     seeds.check_sequences("grad", "outputs", outputs, "grad_outputs", grad_outputs)
-    seeds.check_inputs_of_grad(outputs, inputs, grad_inputs)
+    inputs = seeds.inputs_of_grad(outputs, inputs, grad_inputs)
     set_grad = as_flag("grad", "set_grad", set_grad)
     retain_grad = as_flag("grad", "retain_grad", retain_grad)
     enable_double_backprop = as_flag("grad", "enable_double_backprop", enable_double_backprop)

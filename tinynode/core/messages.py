@@ -344,6 +344,14 @@ def no_sequence(function: str, title: str, sequence: Any) -> TypeError:
     )
 
 
+def grad_of_function(f: Any) -> TypeError:
+    """The error for a function in place of outputs, as JAX's ``grad`` takes."""
+    return TypeError(
+        f"grad: outputs must be a tuple or a list, got {describe(f)}. The gradient of a function "
+        "is tinynode.gradient(f), and its value too tinynode.value_and_grad(f)."
+    )
+
+
 def no_variable(function: str, title: str, x: Any) -> OperandError:
     """The error for an element of a sequence that is no Variable."""
     return OperandError(f"{function}: {title} must be a Variable, got {describe(x)}.")

@@ -43,10 +43,10 @@ def checked_seed(y: Variable, gy: Any, position: int) -> Variable:
     return seed
 
 
-def check_inputs_of_grad(
-    outputs: Sequence[Variable], inputs: Sequence[Variable], grad_inputs: Any
-) -> None:
-    """Refuse inputs of ``tinynode.grad`` that are no Variables, or from outside of a vmap.
+def inputs_of_grad(
+    outputs: Sequence[Variable], inputs: Sequence[Variable] | None, grad_inputs: Any
+) -> Sequence[Variable]:
+    """The inputs of ``tinynode.grad``; each a Variable, and none from outside of a vmap.
 
     Raises:
         TypeError: an argument is not a tuple or a list.
@@ -54,12 +54,14 @@ def check_inputs_of_grad(
         VmapError: an output is of an example, and an input is of all.
     """
     check_sequences("grad", "inputs", inputs, "grad_inputs", grad_inputs)
+    checked = inputs or ()  # None is refused above
     if not hidden_axes.stack:
-        return
-    for position, x in enumerate(inputs):
+        return checked
+    for position, x in enumerate(checked):
         for y in outputs:
             if y.device is not x.device and is_over(y.device, x.device):
                 raise messages.input_outside_of_vmap(position)
+    return checked
 
 
 def start_of_grad(y: Variable, gy: Any, position: int) -> Any:
@@ -105,6 +107,8 @@ def check_sequences(
         TypeError: an argument is not a tuple or a list, or has something else than Variables.
         ValueError: the lengths differ.
     """
+    if function == "grad" and callable(variables) and not isinstance(variables, Variable):
+        raise messages.grad_of_function(variables)
     if not isinstance(variables, tuple | list):
         raise messages.no_sequence(function, name, variables)
     if gradients is not None and not isinstance(gradients, tuple | list):

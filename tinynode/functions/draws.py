@@ -314,6 +314,7 @@ def gumbel_softmax(
     generator: Any = None,
     *,
     key: Any = None,
+    **unknown: Never,
 ) -> Variable:
     """softmax((x + noise) / temperature), with the noise -ln(-ln u): a soft sample of a class.
 
@@ -335,6 +336,8 @@ def gumbel_softmax(
         ValueError: the axis does not exist or is empty, the temperature is not positive, or a key
             is given beside a generator.
     """
+    if unknown:
+        raise unknown_keywords("gumbel_softmax", unknown)
     x = as_floating("gumbel_softmax", "x", x)
     hard = as_flag("gumbel_softmax", "hard", hard)
     axis = normalize_axis("gumbel_softmax", axis, x.ndim)

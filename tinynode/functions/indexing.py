@@ -439,13 +439,23 @@ def require_integers(function: str, indices: Any, x: Variable, axis: int) -> Var
         OperandError: the indices are not integers.
         IndexError: an index is out of bounds.
     """
+    variable = index_variable(function, indices, x)
+    check_bounds(function, variable, x, axis)
+    return variable
+
+
+def index_variable(function: str, indices: Any, x: Variable) -> Variable:
+    """Indices as an integer Variable beside x.
+
+    Raises:
+        OperandError: the indices are not integers.
+    """
     if isinstance(indices, list | tuple | int):
         variable = index_list(function, "indices", indices, x)
     else:
         variable = as_operand(function, "indices", indices, x)
     if not is_integer(variable.raw):
         raise OperandError(f"{function}: indices must be integers, got {describe(indices)}.")
-    check_bounds(function, variable, x, axis)
     return variable
 
 

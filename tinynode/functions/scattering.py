@@ -19,6 +19,7 @@ from tinynode.functions.indexing import (
     AddAt,
     PositionsAlongAxis,
     TakeAlongAxis,
+    index_variable,
     require_integers,
 )
 from tinynode.functions.operands import (
@@ -175,13 +176,15 @@ def scatter_add(x: Any, indices: Any, values: Any, *, axis: int = -1) -> Variabl
     x = as_operand("scatter_add", "x", x, beside)
     values = as_operand("scatter_add", "values", values, beside)
     axis = normalize_axis("scatter_add", axis, x.ndim)
-    places = require_integers("scatter_add", indices, x, axis)
-    expected = (*x.shape[:axis], *places.shape[axis : axis + 1], *x.shape[axis + 1 :])
-    if places.shape != expected or values.shape != expected:
+    indices = index_variable("scatter_add", indices, x)
+    expected = (*x.shape[:axis], *indices.shape[axis : axis + 1], *x.shape[axis + 1 :])
+    if indices.shape != expected or values.shape != expected:
+        cure = " Whole rows: index_add(x, indices, values, axis=0)." if indices.ndim == 1 else ""
         raise ValueError(
             f"scatter_add: indices and values must have x's shape {x.shape} but for axis {axis}; "
-            f"got shapes {places.shape} and {values.shape}."
+            f"got shapes {indices.shape} and {values.shape}.{cure}"
         )
+    places = require_integers("scatter_add", indices, x, axis)
     positions = PositionsAlongAxis(axis, x.shape).apply((places,))[0]
     added = AddAt(math.prod(x.shape)).apply((reshape(values, -1), positions))[0]
     return add(x, reshape(added, x.shape))

@@ -7,12 +7,13 @@ nothing to do there, and exchanges no rows. So each step is a substitution.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Never
 
 from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
+from tinynode.errors import InvalidType, unknown_keywords
 from tinynode.functions import guards
 from tinynode.functions.checked import checked_flag
 from tinynode.functions.data_types import promoted
@@ -94,7 +95,13 @@ def _substituted(a: Array, b: Array) -> Array:
 
 
 def solve_triangular(
-    a: Any, b: Any, *, upper: bool = False, transpose: bool = False, unit_diagonal: bool = False
+    a: Any,
+    b: Any,
+    *,
+    upper: bool = False,
+    transpose: bool = False,
+    unit_diagonal: bool = False,
+    **unknown: Never,
 ) -> Variable:
     """The solution X of A X = B for a triangular A; the other triangle of ``a`` is not read.
 
@@ -117,6 +124,8 @@ def solve_triangular(
         ValueError: the diagonal has a zero (the array library's LinAlgError), as in ``solve``.
     """
     name = "solve_triangular"
+    if unknown:
+        raise unknown_keywords(name, unknown)
     upper = as_flag(name, "upper", upper)
     transpose = as_flag(name, "transpose", transpose)
     unit_diagonal = as_flag(name, "unit_diagonal", unit_diagonal)
@@ -152,6 +161,14 @@ def cholesky_solve(b: Any, factor: Any, *, upper: bool = False) -> Variable:
     upper = as_flag(name, "upper", upper)
     factor, b = as_operands(name, factor, b, ("factor", "b"))
     factor, b = as_matrices(name, "factor", factor), as_matrices(name, "b", b)
+    if factor.ndim < 2 or factor.shape[-1] != factor.shape[-2]:
+        expected, found = "factor of shape (..., n, n)", f"factor of shape {factor.shape}"
+        raise InvalidType(
+            expected,
+            found,
+            f"cholesky_solve: expected a {expected}, got a {found}. Write cholesky_solve(b, "
+            "factor), in this order.",
+        )
     columns = expand_dims(b, 1) if b.ndim == 1 else b
     y = solve_triangular(factor, columns, upper=upper, transpose=upper)
     x = solve_triangular(factor, y, upper=upper, transpose=not upper)

@@ -43,7 +43,8 @@ def missing_attribute(
         return AttributeError(text)
     remedy = remedy_of(place, name, functions)
     if not remedy:
-        close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.75)
+        public = [one for one in known if not one.startswith("_")]
+        close = difflib.get_close_matches(name, public, n=1, cutoff=0.75)
         remedy = f"did you mean {close[0]!r}?" if close else ""
     # name and obj are set, so that Python adds no suggestion of its own
     return AttributeError(f"{text}: {remedy}" if remedy else text, name=name, obj=None)

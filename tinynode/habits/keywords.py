@@ -47,6 +47,8 @@ AXIS = {
 OF_ONE_FUNCTION = {
     ("softmax_cross_entropy", "weight"): "The keyword here is class_weight.",
     ("softmax_cross_entropy", "pos_weight"): "The keyword here is class_weight.",
+    ("solve_triangular", "lower"): "The keyword here is upper: upper=True for lower=False.",
+    ("gumbel_softmax", "tau"): "The keyword here is temperature.",
     ("nll", "weight"): "softmax_cross_entropy has class_weight, for scores before softmax.",
 }
 """Keywords whose cure differs from that of other functions, by function and keyword."""
@@ -72,6 +74,45 @@ BACKWARD = {
     "is_grads_batched": "tn.jacobian(f) computes all rows.",
 }
 """Keywords of ``backward`` and ``grad``, with the cure."""
+
+TRANSFORMS = {
+    "in_dims": "The keyword here is in_axes.",
+    "out_dims": "The keyword here is out_axes.",
+    "randomness": "Give f a key for each example: tn.random.split(key, n).",
+    "chunk_size": "Call the function on parts of the batch, and join the results.",
+    "use_reentrant": "Leave the keyword out.",
+    "preserve_rng_state": "Both calls draw the same numbers: leave the keyword out.",
+    "set_to_none": "Gradients become None always: leave the keyword out.",
+    "unitriangular": "The keyword here is unit_diagonal.",
+    "trans": "The keyword here is transpose.",
+    "left": "Transpose: X A = B is A^T X^T = B^T.",
+}
+"""Keywords of transforms, solvers and ``zero_grad``, with the cure."""
+
+RANDOM = {
+    "size": "The keyword here is shape.",
+    "loc": "The keyword here is mean.",
+    "scale": "The keyword here is deviation.",
+    "std": "The keyword here is deviation.",
+    "minval": "The keyword here is low.",
+    "maxval": "The keyword here is high.",
+    "p": "The keyword here is probability.",
+    "num": "The keyword here is n.",
+    "num_samples": "Draw once for each key: vmap over tn.random.split(key, n).",
+    "seed": "Make a key of the seed: key=tn.random.key(0).",
+    "generator": "Give a key: key=tn.random.key(0).",
+}
+"""Keywords of ``tn.random``, with the cure."""
+
+COMPILE = {
+    "mode": "There is one mode: leave the keyword out.",
+    "backend": 'The device chooses: tn.config.device = "fast".',
+    "fullgraph": "The function is always one net: leave the keyword out.",
+    "dynamic": "Each shape has a net of its own: leave the keyword out.",
+    "static_argnums": "Numbers and texts are always static: leave the keyword out.",
+    "donate_argnums": "Optimizer steps reuse memory by themselves: leave the keyword out.",
+}
+"""Keywords of ``compile``, with the cure."""
 
 LAYERS = {
     "in_features": "The keyword here is in_size.",
@@ -143,9 +184,13 @@ def keyword_cure(function: str, keyword: str) -> str:
         return f" {WEIGHTED}"
     if function == "Variable":
         tables = [VARIABLE]
+    elif function == "compile":
+        tables = [COMPILE]
+    elif function.startswith("random."):
+        tables = [RANDOM]
     else:
         is_layer = function[:1].isupper()
-        tables = [LAYERS] if is_layer else [BACKWARD, AXIS]
+        tables = [LAYERS] if is_layer else [BACKWARD, AXIS, TRANSFORMS]
     for table in tables:
         if keyword in table:
             return f" {table[keyword]}"

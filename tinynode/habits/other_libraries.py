@@ -53,7 +53,6 @@ NUMPY = (
     Habit("random", "shuffle", "tn.random.permutation(n)", "Index the arrays with the result."),
     Habit("random", "default_rng", "tn.random.get_generator()"),
     Habit("random", "manual_seed", "tn.seed(0)"),
-    Habit("random", "PRNGKey", "tn.random.key(0)"),
 )
 
 KERAS = (
@@ -119,9 +118,17 @@ JAX = (
     Habit("tn", "numpy", "tn.functions", "The functions have the Array API's names."),
     Habit("tn", "device_put", 'x.to_device("cupy")'),
     Habit("tn", "lax", "tn.functions"),
-    Habit("tn", "tree_util tree_map", "model.parameters()"),
+    Habit("tn", "tree tree_util tree_map", "{name: f(p) for name, p in parameters.items()}"),
+    Habit("tn", "scan fori_loop while_loop", "for i in range(n): x = f(x)", "Nets unroll loops."),
+    Habit("tn F", "cond", "F.where(condition, a, b)"),
+    Habit("tn", "remat", "tn.checkpoint(f, x)"),
+    Habit("tn F", "segment_sum", "F.index_add(np.zeros((n, size)), indices, x, axis=0)"),
+    Habit("random", "PRNGKey", "tn.random.key(0)"),
+    Habit("random", "multinomial", "tn.random.categorical(F.log(p), key=key)"),
+    Habit("random", "gumbel", "-F.log(-F.log(tn.random.uniform(shape, key=key)))"),
+    Habit("random", "exponential", "-F.log(1 - tn.random.uniform(shape, key=key))"),
     Habit("tn", "pmap", "tn.compile(f)", "One process uses one device."),
-    Habit("tn", "stop_gradient", "x.detach()"),
+    Habit("tn F", "stop_gradient", "x.detach()"),
     Habit(
         "tn",
         "custom_vjp custom_jvp custom_gradient",
@@ -131,7 +138,7 @@ JAX = (
     Habit("tn", "make_jaxpr", "tn.trace(f, x)"),
     Habit("tn", "block_until_ready", "tn.synchronize()"),
     Habit("x", "block_until_ready", "tn.synchronize()"),
-    Habit("x", "at", "F.set_item(x, index, value)", "x[i] = v works too, unless x is a leaf."),
+    Habit("x", "at", "F.set_item(x, index, value)", "x.at[i].add(v) is F.index_add."),
     Habit("F nn", "nn", "tn.functions"),
 )
 

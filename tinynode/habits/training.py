@@ -96,4 +96,14 @@ OPTIMIZERS = (
     ),
 )
 
-HABITS = DATA + TRAINING + VARIABLES + OPTIMIZERS
+AVERAGES = (
+    Habit("average", "update_parameters", "average.update()", "The constructor took the model."),
+    Habit(
+        "average",
+        "module ema_model copy_to apply_shadow store restore",
+        "with average.average(): y = model(x)",
+        "Inside, model.state_dict() has the means.",
+    ),
+)
+
+HABITS = DATA + TRAINING + VARIABLES + OPTIMIZERS + AVERAGES

@@ -20,7 +20,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from typing import Any, Concatenate, Generic, Never, ParamSpec, Self, TypeVar, overload
 
 from tinynode.configuration import (
     added_settings,
@@ -32,7 +32,7 @@ from tinynode.configuration import (
 from tinynode.core.hooks import is_recording_net, thread_state
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import CurrentDevice, Planner, hidden_axes, supports
-from tinynode.errors import TraceError, describe
+from tinynode.errors import TraceError, describe, unknown_keywords
 from tinynode.net.commit import Commit
 from tinynode.net.making import paused_collector
 from tinynode.net.net_op import NetOp
@@ -478,7 +478,7 @@ def compile(function: Callable[P, R], *, inside_hooks: bool = False) -> Compiled
 def compile(
     function: None = None, *, inside_hooks: bool = False
 ) -> Callable[[Callable[P, R]], CompiledFunction[P, R]]: ...
-def compile(function: Any = None, *, inside_hooks: bool = False) -> Any:
+def compile(function: Any = None, *, inside_hooks: bool = False, **unknown: Never) -> Any:
     """A function with the same results as ``function``, run as a net.
 
         >>> @tn.compile
@@ -499,6 +499,8 @@ def compile(function: Any = None, *, inside_hooks: bool = False) -> Any:
 
     Use it as ``fast = tn.compile(f)``, or as the decorator ``@tn.compile``.
     """
+    if unknown:
+        raise unknown_keywords("compile", unknown)
     if function is None:
         return functools.partial(compile, inside_hooks=inside_hooks)
     return CompiledFunction(function, inside_hooks)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, Never
 
 from tinynode.core.conversion import assign
 from tinynode.devices import Array, to_host, widened_array
+from tinynode.habits import missing_attribute
 from tinynode.nn.checks import RefusesKeywords, checked_number
 from tinynode.nn.groups import named_parameters
 from tinynode.nn.module import Module
@@ -37,6 +38,12 @@ class ExponentialMovingAverage(RefusesKeywords):
         self._parameters = dict(named_parameters("ExponentialMovingAverage", model))
         self._means: dict[str, Array] = {}
         self.start_again()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Never:
+            """The error for a wrong name; Python asks only for names that do not exist."""
+            raise missing_attribute("average", name, dir(self), title=type(self).__name__)
 
     def start_again(self) -> None:
         """Each mean becomes the parameter's present value."""

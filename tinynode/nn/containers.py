@@ -6,9 +6,10 @@ A Module finds layers in plain lists and dicts too: ``self.layers = [nn.Linear(2
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Never
 
 from tinynode.errors import describe
+from tinynode.nn.module import Module
 from tinynode.nn.module_text import text_of
 
 
@@ -26,6 +27,12 @@ class ModuleList(list[Any]):
         super().__init__(layers)
         for place, layer in enumerate(self):
             check_layer("ModuleList", place, layer)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Never:
+            """The error for a wrong name; Python asks only for names that do not exist."""
+            raise no_model("ModuleList", name)
 
     def __repr__(self) -> str:
         return text_of(self)
@@ -46,8 +53,25 @@ class ModuleDict(dict[str, Any]):
         for key, layer in self.items():
             check_layer("ModuleDict", key, layer)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Never:
+            """The error for a wrong name; Python asks only for names that do not exist."""
+            raise no_model("ModuleDict", name)
+
     def __repr__(self) -> str:
         return text_of(self)
+
+
+def no_model(container: str, name: str) -> AttributeError:
+    """The error for a name that a container has not; a method of a Module has a cure."""
+    text = f"{container!r} object has no attribute {name!r}"
+    if hasattr(Module, name):
+        text += (
+            ": the container is no Module. Assign it to an attribute of a Module, which has "
+            f"{name}; nn.Sequential(*layers) is a Module, too."
+        )
+    return AttributeError(text, name=name, obj=None)
 
 
 def check_layer(container: str, key: Any, layer: Any, hint: str = "") -> None:

@@ -23,6 +23,12 @@ from tinynode.transforms.batching import is_lifted
 from tinynode.transforms.captures import standing_in_lock
 from tinynode.transforms.trees import as_leaf
 
+ONE_BY_ONE = (
+    "functional_call: the inputs are a single tuple here. They stand one by one: "
+    "functional_call(model, parameters, *inputs)."
+)
+"""The note for an error after a call in the form of PyTorch."""
+
 
 class _Substitute(NamedTuple):
     """A value in the place of a Parameter or Buffer.
@@ -81,7 +87,12 @@ def functional_call(
     every = dict([*owner.named_parameters(), *owner.named_buffers()])
     substitutes = _checked(every, parameters)
     with _standing_in(list(every.values()), substitutes):
-        outputs = model(*inputs, **options)
+        try:
+            outputs = model(*inputs, **options)
+        except Exception as error:
+            if len(inputs) == 1 and isinstance(inputs[0], tuple):
+                error.add_note(ONE_BY_ONE)
+            raise
         written = [(one, one.own.raw, one.own.device) for one in substitutes if _is_written(one)]
     for one, array, device in written:
         assign(one.given, array, device)

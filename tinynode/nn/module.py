@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Never, Self
 from tinynode.core.conversion import as_flag, assign
 from tinynode.core.hooks import thread_hooks
 from tinynode.devices import Device, get_device, to_host
-from tinynode.errors import StateError, describe
+from tinynode.errors import StateError, describe, unknown_keywords
 from tinynode.habits import missing_attribute
 from tinynode.nn.checks import RefusesKeywords
 from tinynode.nn.layer_notes import note_layer
@@ -225,8 +225,11 @@ class Module(Described, RefusesKeywords):
         for parameter in self.parameters():
             parameter.cleargrad()
 
-    zero_grad = cleargrads
-    """The same as ``cleargrads``, by PyTorch's name."""
+    def zero_grad(self, **unknown: Never) -> None:
+        """``cleargrads()``, by PyTorch's name."""
+        if unknown:
+            raise unknown_keywords("zero_grad", unknown)
+        self.cleargrads()
 
     def state_dict(self) -> State:
         """Host copies of the arrays of parameters and buffers, by name.

@@ -28,7 +28,7 @@ from tinynode.devices import (
     supports,
     to_host,
 )
-from tinynode.errors import GraphError, StateError, describe, dtype_name
+from tinynode.errors import GraphError, StateError, describe, dtype_name, unknown_keywords
 from tinynode.habits import missing_attribute
 from tinynode.nn.checks import RefusesKeywords, checked_number
 from tinynode.nn.groups import Parameters, named_groups, parameter_title
@@ -315,8 +315,10 @@ class Optimizer(RefusesKeywords):
         for slot in self._slots:
             slot.parameter.cleargrad()
 
-    def zero_grad(self) -> None:
+    def zero_grad(self, **unknown: Never) -> None:
         """``cleargrads()``, by PyTorch's name."""
+        if unknown:
+            raise unknown_keywords("zero_grad", unknown)
         self.cleargrads()
 
     def state_dict(self) -> State:

@@ -43,7 +43,8 @@ def host_array(caller: str, name: str, value: Any) -> Any:
         StateError: the value is no array, or holds Python objects.
     """
     if isinstance(value, Variable) or not is_array(value):
-        raise StateError(f"{caller}: {name} must be an array, got {describe(value)}.")
+        hint = " Give its array, x.array." if isinstance(value, Variable) else ""
+        raise StateError(f"{caller}: {name} must be an array, got {describe(value)}.{hint}")
     host = to_host(value)
     if host.dtype.hasobject:
         raise StateError(f"{caller}: {name} is {describe(host)}: Python objects cannot be saved.")

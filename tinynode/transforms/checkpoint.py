@@ -10,7 +10,7 @@ Source: Chen, Xu, Zhang, Guestrin, Training Deep Nets with Sublinear Memory Cost
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Never, TypeVar
 
 from tinynode.configuration import config, force_backprop_mode, no_backprop_mode, using_config
 from tinynode.core.backprop import grad
@@ -19,7 +19,7 @@ from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, Device, hidden_axes, is_differentiable, running_inside
-from tinynode.errors import DeviceMixError, GraphError, describe
+from tinynode.errors import DeviceMixError, GraphError, describe, unknown_keywords
 from tinynode.functions.data_types import identity
 from tinynode.functions.draws import drawing_again, note_generator, noted_generators
 from tinynode.functions.masking import marks_handed_on
@@ -178,7 +178,7 @@ def _ordinal(number: int) -> str:
     return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"
 
 
-def checkpoint(func: Callable[..., R], *xs: Any) -> R:
+def checkpoint(func: Callable[..., R], *xs: Any, **unknown: Never) -> R:
     """Call ``func(*xs)`` without keeping the graph; backward runs ``func`` again.
 
     The second call draws the same random numbers as the first, then the generators are restored.
@@ -207,6 +207,8 @@ def checkpoint(func: Callable[..., R], *xs: Any) -> R:
         GraphError: ``func`` does not return Variables. Or the second call returns another number
             of them, or uses a Variable that the first call did not use.
     """
+    if unknown:
+        raise unknown_keywords("checkpoint", unknown)
     if not callable(func):
         raise TypeError(f"checkpoint: func must be callable, got {describe(func)}.")
     variables = as_operand_list("checkpoint", "xs", xs)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Never, ParamSpec, TypeVar
 
 from tinynode.core.array_arguments import RawArgument
 from tinynode.core.conversion import as_flag
@@ -32,7 +32,7 @@ from tinynode.devices import (
     from_host_data,
     hidden_axes,
 )
-from tinynode.errors import DeviceMixError, TraceError, VmapError, describe
+from tinynode.errors import DeviceMixError, TraceError, VmapError, describe, unknown_keywords
 from tinynode.transforms.batching import (
     lifted,
     lowered,
@@ -48,7 +48,12 @@ R = TypeVar("R")
 
 
 def vmap(
-    f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, *, has_aux: bool = False
+    f: Callable[P, R],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    *,
+    has_aux: bool = False,
+    **unknown: Never,
 ) -> Callable[P, R]:
     """A function that runs f on each example, all at once.
 
@@ -83,6 +88,8 @@ def vmap(
 
     Source: Bradbury et al., JAX: composable transformations of Python+NumPy programs, 2018.
     """
+    if unknown:
+        raise unknown_keywords("vmap", unknown)
     if not callable(f):
         raise TypeError(f"vmap: f must be a function, got {describe(f)}.")
     has_aux = as_flag("vmap", "has_aux", has_aux)
