@@ -21,6 +21,8 @@ RESULTS = {
     "start_translation": (r"words translated without a mistake: (\d+\.\d) %", 95.0, 100.0),
     "start_text": (r"loss of a character: (\d\.\d+)", 1.95, 2.2),
     "start_custom_function": (r"held-out accuracy: (\d+\.\d) %", 95.0, 100.0),
+    "start_finetune": (r"accuracy of the new digits: (\d+\.\d) %", 85.0, 100.0),
+    "start_many_models": (r"within two deviations: (\d+\.\d) %", 90.0, 99.5),
     "deep_equilibrium": (r"after 80 steps: .*accuracy: (\d+\.\d) %", 90.0, 100.0),
 }
 """The line with the result of a program, and the range of its number."""
