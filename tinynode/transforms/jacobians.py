@@ -180,7 +180,7 @@ def _by_rows(name: str, point: Point) -> Table:
     """The gradients of each element of the outputs: backward passes, many at once by vmap."""
     table = []
     for y in point.outputs:
-        rows = _along_basis(functools.partial(_row, point, y), y, point.inputs)
+        rows = along_basis(functools.partial(_row, point, y), y, point.inputs)
         table.append(
             [reshape(J, y.shape + x.shape) for J, x in zip(rows, point.inputs, strict=True)]
         )
@@ -191,7 +191,7 @@ def _row(point: Point, y: Variable, gy: Variable) -> list[Variable]:
     return gradients([y], point.inputs, [gy], point.needs_graph())
 
 
-def _along_basis(
+def along_basis(
     product: Callable[[Variable], list[Variable]], x: Variable, likes: Sequence[Variable]
 ) -> list[Variable]:
     """A linear function at each vector of the standard basis: one axis of x.size in front.
@@ -229,7 +229,7 @@ def _by_columns(name: str, point: Point) -> Table:
     columns = []  # by input, by output
     for i, x in enumerate(point.inputs):
         along = functools.partial(_column, push, i)
-        columns.append(_along_basis(along, x, point.outputs))
+        columns.append(along_basis(along, x, point.outputs))
     table = []
     for k, y in enumerate(point.outputs):
         row = []

@@ -18,7 +18,8 @@ import numpy
 from tinynode.core.conversion import asarray, to_host
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.errors import ConvergenceError, InvalidType
-from tinynode.functions import linalg, matrix_transpose, reshape, stack, vecdot
+from tinynode.functions import linalg, matrix_transpose, reshape, vecdot
+from tinynode.transforms.jacobians import along_basis
 
 MatVec: TypeAlias = Callable[[Variable], Variable]
 """The product of the matrix and a vector."""
@@ -30,17 +31,17 @@ LARGEST_BASIS = 300
 
 
 def dense(matvec: MatVec, b: Variable, tolerance: float = 0.0) -> Variable:
-    """The solution by the whole matrix: n products with unit vectors, then ``solve``.
+    """The solution by the whole matrix: n products with unit vectors, by ``vmap``, then ``solve``.
 
     b: (s), n elements -> v: (s), A v = b.   The cost: n products, n^2 numbers, n^3 / 3 steps.
 
     Raises:
         ConvergenceError: A is singular.
     """
-    columns = [reshape(matvec(unit_vector(b, i)), (b.size,)) for i in range(b.size)]
-    if not columns:
+    if not b.size:
         return b
-    matrix = matrix_transpose(stack(columns))
+    (columns,) = along_basis(lambda v: [matvec(v)], b, [b])
+    matrix = matrix_transpose(reshape(columns, (b.size, b.size)))
     return solve_matrix("dense", matrix, b)
 
 
@@ -128,13 +129,6 @@ def gmres(matvec: MatVec, b: Variable, tolerance: float) -> Variable:
 
 SOLVERS: dict[str, Solve] = {"cg": conjugate_gradients, "dense": dense, "gmres": gmres}
 """The solvers by name."""
-
-
-def unit_vector(b: Variable, position: int) -> Variable:
-    """1 at a position of b's elements, 0 elsewhere; b: (s) -> (s)."""
-    xp = b.xp
-    ones = xp.astype(xp.arange(b.size, device=b.raw.device) == position, b.dtype)
-    return wrap_array(xp.reshape(ones, b.shape), b.device, False)
 
 
 def largest(x: Any) -> float:
