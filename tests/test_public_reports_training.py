@@ -20,7 +20,7 @@ import pytest
 
 import tinynode as tn
 from tinynode import atomic_file, nn
-from tinynode.errors import dtype_name
+from tinynode.errors import StateError, dtype_name
 
 F = tn.functions
 
@@ -846,6 +846,51 @@ def test_one_schedule_after_another() -> None:
 def test_schedules_that_make_no_sequence(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         nn.schedules.SequentialSchedule(*make(sgd()))
+
+
+def test_the_base_rate_of_a_sequence_is_that_of_its_schedules() -> None:
+    """It had no effect, and a sequence inside of a sequence kept its own rate when loaded."""
+
+    def make(lr: float) -> tuple[nn.SGD, nn.schedules.SequentialSchedule]:
+        optimizer = sgd()
+        optimizer.lr = lr
+        parts = [nn.schedules.ExponentialSchedule(optimizer, 0.5) for _ in range(3)]
+        inner = nn.schedules.SequentialSchedule(parts[:2], [2])
+        return optimizer, nn.schedules.SequentialSchedule([inner, parts[2]], [4])
+
+    optimizer, schedule = make(0.8)
+    schedule.base_lr = 0.08
+    schedule.step()
+    assert optimizer.lr == pytest.approx(0.04)
+    other, resumed = make(7.0)
+    resumed.load_state_dict(schedule.state_dict())
+    assert other.lr == optimizer.lr
+    with pytest.raises(StateError, match="base_lr"):
+        resumed.load_state_dict({})
+    assert other.lr == optimizer.lr
+
+
+def test_schedules_of_a_sequence_keep_base_rates_of_their_own() -> None:
+    optimizer = sgd()
+    parts = [nn.schedules.StepSchedule(optimizer, 9) for _ in range(2)]
+    parts[1].base_lr = 0.2
+    schedule = nn.schedules.SequentialSchedule(parts, [1])
+    assert optimizer.lr == 0.8
+    schedule.step()
+    assert optimizer.lr == 0.2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"milestones": 2}, r"milestones must be a list, got int 2\. Write SequentialSchedule"),
+        ({"milestones": [1], "schedulers": []}, "The keyword here is schedules"),
+    ],
+)
+def test_wrong_arguments_of_a_sequence_show_the_call(options: Any, message: str) -> None:
+    parts = [nn.schedules.StepSchedule(sgd(), 1)] * 2
+    with pytest.raises(TypeError, match=message):
+        nn.schedules.SequentialSchedule(parts, **options)
 
 
 def test_a_rate_set_by_hand_is_where_a_plateau_schedule_goes_on() -> None:

@@ -156,6 +156,7 @@ LAYERS = {
     "T_max": "The keyword here is steps.",
     "eta_min": "The keyword here is min_lr.",
     "lr_lambda": "The keyword here is function.",
+    "schedulers": "The keyword here is schedules; the optimizer is that of the schedules.",
     "num_workers": "Threads read ahead: prefetch=2, threads=4.",
     "pin_memory": "Leave the keyword out.",
     "collate_fn": "The keyword here is collate.",

@@ -177,11 +177,34 @@ class SequentialSchedule(Schedule):
     """
 
     def __init__(self, schedules: Sequence[Schedule], milestones: Sequence[int]) -> None:
-        self.schedules = list(schedules)
-        self.milestones = [self._size("milestones", one) for one in milestones]
+        self.schedules = list(self._sequence("schedules", schedules))
+        given = self._sequence("milestones", milestones)
+        self.milestones = [self._size("milestones", one) for one in given]
         self._check()
+        rates = [one.base_lr for one in self.schedules]
         super().__init__(self.schedules[0].optimizer)
-        self.base_lr = self.schedules[0].base_lr
+        for one, rate in zip(self.schedules, rates, strict=True):  # they may differ
+            one.base_lr = rate
+        self._set_lr(self.lr_at(0))
+
+    @property
+    def base_lr(self) -> float:
+        """The base rate of the schedules; a new base rate is that of each of them."""
+        return self.schedules[0].base_lr
+
+    @base_lr.setter
+    def base_lr(self, rate: float) -> None:
+        for one in self.schedules:
+            one.base_lr = rate
+
+    @staticmethod
+    def _sequence(argument: str, given: Any) -> Any:
+        if not isinstance(given, list | tuple):
+            raise TypeError(
+                f"SequentialSchedule: {argument} must be a list, got {describe(given)}. Write "
+                "SequentialSchedule([first, second], milestones=[100])."
+            )
+        return given
 
     def _check(self) -> None:
         for one in self.schedules:
@@ -207,11 +230,6 @@ class SequentialSchedule(Schedule):
         place = bisect.bisect_right(self.milestones, t)
         begin = self.milestones[place - 1] if place else 0
         return self.schedules[place].lr_at(t - begin)
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        for one in self.schedules:
-            one.base_lr = float(state["base_lr"])
-        super().load_state_dict(state)
 
 
 class StepSchedule(Schedule):
