@@ -598,9 +598,36 @@ def test_a_log_that_is_no_log_of_the_resumed_run_is_kept(tmp_path: Path) -> None
     log.write_text("epoch,loss\n1,0.5\n")
     again = trainer(batches(), log=log)
     again.resume(file)
-    with pytest.raises(FileExistsError, match="rows of another run"):
+    with pytest.raises(FileExistsError, match=r"rows of another run.*those of the checkpoint"):
         again.run(1, quiet=True)
     assert log.read_text() == "epoch,loss\n1,0.5\n"
+
+
+@pytest.mark.parametrize("is_resumed", [False, True])
+def test_a_table_with_names_alone_is_kept(tmp_path: Path, is_resumed: bool) -> None:
+    """A log has a row from its first write on, so the file is one of the user."""
+    log, file = tmp_path / "prices.csv", tmp_path / "run.npz"
+    log.write_text("name,price\n")
+    trainer(batches(), checkpoint=file).run(1, quiet=True)
+    run = trainer(batches(), log=log)
+    if is_resumed:
+        run.resume(file)
+    with pytest.raises(FileExistsError, match="has rows of another run"):
+        run.run(1, quiet=True)
+    assert log.read_text() == "name,price\n"
+    log.write_text("")
+    run.run(1, quiet=True)
+    assert log.read_text().startswith("epoch,loss\n")
+
+
+def test_the_log_and_the_checkpoint_are_two_files(tmp_path: Path) -> None:
+    """The checkpoint replaced the rows after each epoch."""
+    path = tmp_path / "run.csv"
+    link = tmp_path / "link.csv"
+    link.symlink_to(path)
+    for checkpoint in (str(path), link):
+        with pytest.raises(ValueError, match="checkpoint and log must be two files"):
+            trainer(batches(), checkpoint=checkpoint, log=path)
 
 
 def test_later_rows_of_a_resumed_log_are_written_again(tmp_path: Path) -> None:
@@ -782,6 +809,45 @@ def test_the_schedule_is_one_of_the_trainer_s_optimizer() -> None:
     other = nn.schedules.StepSchedule(nn.SGD(nn.Linear(2, 3), 0.1), 1)
     with pytest.raises(ValueError, match="learning rate of another optimizer, got StepSchedule"):
         trainer(batches(), schedule=other)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"schedule": "cosine"}, r"schedule must be an object with step\(\), got str"),
+        ({"schedule": nn.schedules.StepSchedule}, r"schedule must be an object with step\(\)"),
+        ({"schedule": [1, 2]}, "SequentialSchedule"),
+        ({"average": True}, r"average must be an object .*ExponentialMovingAverage\(model\)"),
+        ({"average": nn.ExponentialMovingAverage}, "average must be an object"),
+        ({"checkpoint": True}, "Trainer: checkpoint: path must be a text"),
+    ],
+)
+def test_a_part_of_another_kind_is_refused_at_once(options: Any, message: str) -> None:
+    """The errors came in the first step, and named a method alone."""
+    with pytest.raises(TypeError, match=message):
+        trainer(batches(), **options)
+
+
+def test_the_average_is_one_of_the_trainer_s_model() -> None:
+    """The validation measured the model's own parameters, in silence."""
+    other = nn.ExponentialMovingAverage(nn.Linear(2, 3))
+    with pytest.raises(ValueError, match=r"average has the means of another model, got Exp"):
+        trainer(batches(), average=other)
+
+
+@pytest.mark.parametrize("value", [1.0, None, (tn.asarray(1.0), 2), tn.asarray([1.0, 2.0])])
+def test_a_loss_that_is_no_number_of_the_graph_is_refused(value: Any) -> None:
+    run = trainer(batches(), lambda m, x, t: value)
+    with pytest.raises(TypeError, match=r"Trainer: loss must give a Variable of shape \(\)"):
+        run.run(1, quiet=True)
+    assert (run.epoch, run.position) == (0, 0)
+
+
+def test_a_tuple_of_arrays_is_one_batch() -> None:
+    with pytest.raises(TypeError, match=r"(?s)train must be batches.*or \[batch\]"):
+        trainer(batches()[0])
+    with pytest.raises(TypeError, match=r"(?s)batches must be batches.*or \[batch\]"):
+        trainer(batches()).predict(batches()[0])
 
 
 # --- schedules -----------------------------------------------------------------------------------

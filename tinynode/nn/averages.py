@@ -12,7 +12,7 @@ from tinynode.habits import missing_attribute
 from tinynode.nn.checks import RefusesKeywords, checked_number
 from tinynode.nn.groups import named_parameters
 from tinynode.nn.module import Module
-from tinynode.nn.parameter import fresh_copy, moved
+from tinynode.nn.parameter import Parameter, fresh_copy, moved
 from tinynode.nn.state import State, checked_state, number_arrays, widened_state
 
 
@@ -44,6 +44,10 @@ class ExponentialMovingAverage(RefusesKeywords):
         def __getattr__(self, name: str) -> Never:
             """The error for a wrong name; Python asks only for names that do not exist."""
             raise missing_attribute("average", name, dir(self), title=type(self).__name__)
+
+    def parameters(self) -> list[Parameter]:
+        """The parameters that have a mean."""
+        return list(self._parameters.values())
 
     def start_again(self) -> None:
         """Each mean becomes the parameter's present value."""

@@ -20,6 +20,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import is_array
 from tinynode.errors import NaNError, StateError, describe, short_text
 from tinynode.functions import concat
+from tinynode.nn.averages import ExponentialMovingAverage
 from tinynode.nn.checkpoints import check_checkpoint, load_checkpoint, save_checkpoint
 from tinynode.nn.checks import RefusesKeywords, checked_size
 from tinynode.nn.clipping import clip_gradients
@@ -33,7 +34,7 @@ from tinynode.nn.run_files import naming, refuse_other_checkpoint
 from tinynode.nn.schedules import PlateauSchedule
 from tinynode.nn.state import State
 from tinynode.nn.training_log import Row, make_log, table_row
-from tinynode.safe_files import listed
+from tinynode.safe_files import checked_path, listed
 
 Batch: TypeAlias = tuple[Any, ...]
 Metric: TypeAlias = Callable[..., Any]
@@ -224,6 +225,11 @@ class Trainer(RefusesKeywords):
         """The loss of a batch, which counts for the mean loss of the epoch."""
         self.batch = batch = as_arguments(batch)
         loss = self.loss(self.model, *batch)
+        if not isinstance(loss, Variable) or loss.size != 1:
+            raise TypeError(
+                "Trainer: loss must give a Variable of shape (), the mean loss of a batch, got "
+                f"{describe(loss)}. Compute it with tinynode.functions, and F.mean over a batch."
+            )
         self._note_loss(float(loss), count_examples(batch))
         return loss
 
@@ -500,7 +506,9 @@ class Trainer(RefusesKeywords):
         self._check_loss()
         self._check_batches()
         self._check_names()
+        self._check_average()
         self._check_schedule(maximize)
+        self._check_paths()
 
     def _check_loss(self) -> None:
         if not callable(self.loss):
@@ -514,8 +522,35 @@ class Trainer(RefusesKeywords):
                 f"Write loss=lambda model, x, t: F.{name}(model(x), t)."
             )
 
+    def _check_average(self) -> None:
+        """The average has means of this model's parameters."""
+        require_method(
+            "average", self.average, "average", "average=nn.ExponentialMovingAverage(model)"
+        )
+        if not isinstance(self.average, ExponentialMovingAverage):
+            return
+        own = {id(p) for p in self.model.parameters()}
+        if not {id(p) for p in self.average.parameters()} <= own:
+            raise ValueError(
+                f"Trainer: average has the means of another model, got {self.average!r}. Make it "
+                "with the trainer's model: nn.ExponentialMovingAverage(model)."
+            )
+
+    def _check_paths(self) -> None:
+        """The checkpoint has a path, and another one than the log."""
+        if self.checkpoint is None:
+            return
+        path = checked_path("Trainer: checkpoint", self.checkpoint)
+        if self.log is not None and os.path.realpath(path) == os.path.realpath(self.log.path):
+            raise ValueError(
+                f"Trainer: checkpoint and log must be two files, got {path!r} for both. Write "
+                "checkpoint='run.npz', log='run.csv'."
+            )
+
     def _check_schedule(self, maximize: bool) -> None:
         """The schedule sets the rate of this optimizer, and agrees about what is better."""
+        cure = "schedule=nn.schedules.SequentialSchedule([first, second], milestones=[100])"
+        require_method("schedule", self.schedule, "step", cure)
         if getattr(self.schedule, "optimizer", self.optimizer) is not self.optimizer:
             name = type(self.schedule).__name__
             raise ValueError(
@@ -593,17 +628,35 @@ def compiled(loss: Callable[..., Variable]) -> Callable[..., Variable]:
     return net
 
 
+def require_method(argument: str, part: Any, method: str, cure: str) -> None:
+    """Refuse a part of a trainer that is a class, or has not the method; None is no part.
+
+    Raises:
+        TypeError: the part is of another kind; the message shows the code ``cure``.
+    """
+    if part is not None and (isinstance(part, type) or not hasattr(part, method)):
+        raise TypeError(
+            f"Trainer: {argument} must be an object with {method}(), got {describe(part)}. Write "
+            f"{cure}."
+        )
+
+
 def refuse_data_set(title: str, argument: str, batches: Any) -> None:
     """Refuse what has samples, or is one batch, in the place of batches.
 
     Raises:
-        TypeError: ``batches`` is a data set, an array or a Variable.
+        TypeError: ``batches`` is a data set, an array, a Variable, or a tuple of arrays.
     """
-    if isinstance(batches, Dataset | Variable) or is_array(batches):
+    is_one_batch = isinstance(batches, tuple) and bool(batches) and all(map(_is_array, batches))
+    if isinstance(batches, Dataset) or is_one_batch or _is_array(batches):
         raise TypeError(
             f"{title}: {argument} must be batches, got {describe(batches)}. Write "
             f"{argument}=nn.DataLoader(data, batch_size=32), or [batch]."
         )
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, Variable) or is_array(value)
 
 
 def as_arguments(batch: Any) -> Batch:

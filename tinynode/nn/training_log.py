@@ -25,6 +25,7 @@ Row = dict[str, float]
 """The numbers of an epoch by name; ``epoch`` is the first."""
 _POINTS = "tfevents"
 """A part of the name of each file with points that TensorBoard reads."""
+RESUME = "To go on with that run, call trainer.resume(checkpoint) first."
 WRITERS = ("tensorboardX", "torch.utils.tensorboard")
 """The modules with a ``SummaryWriter``."""
 
@@ -58,11 +59,17 @@ class FileLog:
         names, found = self._split(text)
         expected = [self._text_of_row(row, names) for row in rows]
         shared = min(len(found), len(expected))
-        if found[:shared] == expected[:shared] and (expected or not found):
+        own_names = {name for row in rows for name in row}
+        if found:
+            is_own = bool(expected) and found[:shared] == expected[:shared]
+        else:
+            is_own = set(names) <= own_names
+        if is_own:
             return
+        hint = RESUME if not rows else "They differ from those of the checkpoint."
         raise FileExistsError(
             f"Trainer: log: the file {self.path!r} has rows of another run, and the trainer would "
-            f"replace them. {CURE} To go on with that run, call trainer.resume(checkpoint) first."
+            f"replace them. {CURE} {hint}"
         )
 
     def _split(self, text: str) -> tuple[list[str], list[str]]:
@@ -126,8 +133,8 @@ class TensorBoardLog:
         points = [entry.path for entry in os.scandir(self.path) if _POINTS in entry.name]
         if points and not overwrite:
             raise FileExistsError(
-                f"Trainer: log: the folder {self.path!r} has points of another run. {CURE} To "
-                "go on with that run, call trainer.resume(checkpoint) first."
+                f"Trainer: log: the folder {self.path!r} has points of another run. {CURE} "
+                f"{RESUME}"
             )
         for path in points:
             os.unlink(path)
