@@ -843,6 +843,55 @@ def test_a_loss_that_is_no_number_of_the_graph_is_refused(value: Any) -> None:
     assert (run.epoch, run.position) == (0, 0)
 
 
+@pytest.mark.parametrize("is_loader", [True, False])
+@pytest.mark.parametrize("wrong", [1, 3, 4])
+def test_after_an_error_the_epoch_goes_on_with_its_batch(is_loader: bool, wrong: int) -> None:
+    """A loader began a new epoch, and the mean loss had the batches of both."""
+    x, t = np.ones((8, 2), np.float32), np.asarray([0, 1, 2, 1] * 2)
+    many: Any = [(x[i : i + 2], t[i : i + 2]) for i in range(0, 8, 2)]
+    if is_loader:
+        many = nn.DataLoader(nn.ArrayDataset(x, t), 2, shuffle=True, seed=3, prefetch=2)
+    calls: list[Any] = []
+
+    def loss(model: Any, x: Any, t: Any) -> Any:
+        calls.append(tn.to_host(t).tolist())
+        if len(calls) == wrong:
+            raise RuntimeError("of the user")
+        return F.softmax_cross_entropy(model(x), t)
+
+    run = trainer(many, loss)
+    with pytest.raises(RuntimeError, match="of the user"):
+        run.run(1, quiet=True)
+    assert (run.epoch, run.position) == (0, wrong - 1)
+    run.run(1, quiet=True)
+    assert (run.epoch, run.position, run.steps) == (1, 0, 4)
+    assert calls.pop(wrong - 1) == calls[wrong - 1]
+    assert sorted(label for labels in calls for label in labels) == sorted(t.tolist())
+    run.run(1, quiet=True)
+    assert run.steps == 8
+
+
+def test_after_an_error_of_a_metric_the_epoch_ends_with_its_row(tmp_path: Path) -> None:
+    """The epoch counted without a row, and the checkpoint was refused as damaged."""
+    file = tmp_path / "run.npz"
+    calls = []
+
+    def metric(model: Any, x: Any, t: Any) -> float:
+        calls.append(1)
+        return 1 / (len(calls) - 1)
+
+    options: Any = {"validation": batches(), "metrics": {"odd": metric}, "checkpoint": file}
+    run = trainer(batches(2), **options)
+    with pytest.raises(ZeroDivisionError):
+        run.run(1, quiet=True)
+    assert (run.epoch, run.steps) == (0, 2)
+    run.run(2, quiet=True)
+    assert [row["epoch"] for row in run.history] == [1, 2] and run.steps == 4
+    again = trainer(batches(2), **options)
+    again.resume(file)
+    assert again.history == run.history
+
+
 def test_a_tuple_of_arrays_is_one_batch() -> None:
     with pytest.raises(TypeError, match=r"(?s)train must be batches.*or \[batch\]"):
         trainer(batches()[0])

@@ -164,7 +164,8 @@ class Trainer(RefusesKeywords):
             ``history``: the rows of all epochs so far.
 
         Raises:
-            NaNError: a loss is no finite number; the parameters are those before the step.
+            NaNError: a loss is no finite number; the parameters are those before the step. After
+                this and any other error, the next ``run`` goes on with the batch of the error.
             ValueError: there are no batches.
             FileExistsError: another file is at ``checkpoint`` or ``log``; nothing has changed.
             OSError: a file cannot be written.
@@ -189,13 +190,19 @@ class Trainer(RefusesKeywords):
 
     def _run_epoch(self, display: PlainDisplay, interrupt: Interrupt) -> bool:
         """Finish the current epoch, or run a new one; returns True if the epoch is complete."""
-        batches = self._batches()
-        while group := list(itertools.islice(batches, self.accumulate)):
-            self._step(group)
-            display.advance(len(group))
-            if interrupt.requested and self.position < len(self.train):
-                self._pause()
-                return False
+        if self.position == len(self.train):  # an error of the validation ended the last run
+            return True
+        try:
+            batches = self._batches()
+            while group := list(itertools.islice(batches, self.accumulate)):
+                self._step(group)
+                display.advance(len(group))
+                if interrupt.requested and self.position < len(self.train):
+                    self._pause()
+                    return False
+        except BaseException:
+            self._pause()
+            raise
         return True
 
     def _step(self, group: list[Batch]) -> None:
@@ -252,18 +259,22 @@ class Trainer(RefusesKeywords):
         return itertools.islice(iter(self.train), self.position, None)
 
     def _pause(self) -> None:
-        """Stop in the middle of an epoch: the next run goes on at the next batch."""
-        if isinstance(self.train, HasState):
-            self.train.load_state_dict(self.train.state_dict())
+        """Stop in the middle of an epoch: the next run goes on behind the batches that count."""
+        if not isinstance(self.train, HasState):
+            return
+        state = self.train.state_dict()
+        if "position" in state:  # after an error, the loader has given more batches
+            state["position"] = self.position
+        self.train.load_state_dict(state)
 
     def _finish_epoch(self, display: PlainDisplay) -> None:
         """Measure, write the row of the epoch, and write the checkpoint."""
-        self.epoch += 1
-        row: Row = {"epoch": self.epoch, "loss": self._loss_sum / max(self._examples, 1)}
-        self._loss_sum, self._examples, self.position = 0.0, 0, 0
+        row: Row = {"epoch": self.epoch + 1, "loss": self._loss_sum / max(self._examples, 1)}
         if self.validation is not None:
             measured = self.evaluate(self.validation)
             row |= {"validation loss": measured.pop("loss")} | measured
+        self.epoch += 1
+        self._loss_sum, self._examples, self.position = 0.0, 0, 0
         if self.schedule is not None:
             row["lr"] = self.optimizer.lr
         if isinstance(self.schedule, PlateauSchedule):
