@@ -336,8 +336,9 @@ def test_a_table_without_one_class_has_the_labels_of_the_whole(tmp_path: Path) -
     assert part.arrays[1].tolist() == [2, 1]
     with pytest.raises(ValueError, match="line 3, column 'y': 'emu' is none of the classes"):
         table(tmp_path, "x,y\n1,dog\n2,emu\n", classes=whole.classes)
-    with pytest.raises(ValueError, match="classes must be texts, each once"):
-        table(tmp_path, "x,y\n1,dog\n", classes=["dog", "dog"])
+    for wrong in (["dog", "dog"], "dog", [1]):
+        with pytest.raises(ValueError, match="classes must be a list of texts, each once"):
+            table(tmp_path, "x,y\n1,dog\n", classes=wrong)
 
 
 def test_a_number_beyond_the_dtype_is_no_infinity(tmp_path: Path) -> None:
@@ -368,7 +369,9 @@ def test_cells_may_be_long_and_separators_others(tmp_path: Path) -> None:
         ("x;z\n1.000,5;1", {"delimiter": ";", "decimal": ","}, "'1.000,5' is no finite number"),
         ("x;z\n1.5;1", {"delimiter": ";", "decimal": ","}, "'1.5' is no finite number"),
         ("x,z\n1,2", {"decimal": ","}, "decimal must be .* and not the delimiter"),
-        ('x,z\n"1,2\n3,4\n5,6', {}, "line 2: expected 2 values .*quotation mark missing"),
+        ('x,z\n"1,2\n3,4\n5,6', {}, "line 2: this is no line .*quotation mark missing"),
+        ('x,z\n1,a\n2,"b\n3,c\n', {}, "line 3: this is no line .*quotation mark missing"),
+        ('x,z\n1,2\n"a\nb",4,5', {}, "line 3: expected 2 values .*quotation mark missing"),
         ('x,z\n1,2\n"a\nb",4', {}, "line 3, column 'x'"),
     ],
 )
@@ -389,6 +392,7 @@ def test_what_is_no_table_is_refused_with_its_line(
         ([{"a": 1}, {"b": 1}], "names.*in sample 0.*in sample 1"),
         ([{"a": 1}, 3], "names.*in sample 0, int in sample 1"),
         (["a", 3], "kinds.*str in sample 0, int in sample 1"),
+        ([(1, 3), (2, "a")], "kinds.*int in sample 0, str in sample 1"),
     ],
 )
 def test_samples_that_make_no_batch_are_named(samples: list[Any], message: str) -> None:

@@ -430,7 +430,7 @@ def _collated(samples: list[Any], indexes: list[int]) -> Any:
         indexes: the numbers of the samples, for errors.
     """
     first = samples[0]
-    if isinstance(first, str | bytes):
+    if any(isinstance(sample, str | bytes) for sample in samples):
         _require_alike("kinds", [type(sample).__name__ for sample in samples], indexes)
         return list(samples)
     if isinstance(first, Mapping):

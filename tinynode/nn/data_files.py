@@ -17,7 +17,7 @@ import numpy
 
 from tinynode import random
 from tinynode.core.conversion import as_flag
-from tinynode.errors import short_text
+from tinynode.errors import describe, short_text
 from tinynode.nn.checks import checked_size
 from tinynode.nn.data import ArrayDataset, Dataset
 from tinynode.safe_files import checked_path, listed, read_file
@@ -86,8 +86,9 @@ class TableDataset(ArrayDataset):
         elif label is not None:
             place = table.place(label)
             texts = [table.text(i, place) for i in lines]
-            self.classes = _sorted_classes(set(texts)) if classes is None else list(classes)
-            codes = _codes("TableDataset", self.classes)
+            given = _sorted_classes(set(texts)) if classes is None else classes
+            codes = _codes("TableDataset", given)
+            self.classes = list(codes)
             for i, text in enumerate(texts):
                 table.require_class(i, place, text, codes)
             arrays.append(numpy.asarray([codes[text] for text in texts], numpy.int64))
@@ -115,7 +116,7 @@ class _Table:
     def _cells(self) -> tuple[list[str], list[list[str]], list[int]]:
         """The names of the columns, the other rows, and the line in which each row begins."""
         text = self._content()
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=self._delimiter)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=self._delimiter, strict=True)
         rows, lines, line = [], [], 1
         limit = csv.field_size_limit(len(text) + 1)  # a cell may be as long as the file
         try:
@@ -256,18 +257,20 @@ def _sorted_classes(texts: set[str]) -> list[str]:
     return sorted(by_text, key=float) if are_numbers else by_text
 
 
-def _codes(title: str, classes: list[str]) -> dict[str, int]:
+def _codes(title: str, classes: Iterable[str]) -> dict[str, int]:
     """The label of each class.
 
     Raises:
-        ValueError: a name comes twice, or is no text.
+        ValueError: the classes are one text, or a name comes twice, or is no text.
     """
-    codes = {name: code for code, name in enumerate(classes)}
-    if len(codes) < len(classes) or not all(isinstance(name, str) for name in classes):
+    names = [] if isinstance(classes, str) else list(classes)
+    are_texts = all(isinstance(name, str) for name in names)
+    if isinstance(classes, str) or not are_texts or len(set(names)) < len(names):
         raise ValueError(
-            f"{title}: classes must be texts, each once, got {short_text(str(classes))}."
+            f"{title}: classes must be a list of texts, each once, got {describe(classes)}. Write "
+            "classes=['cat', 'dog']."
         )
-    return codes
+    return {name: code for code, name in enumerate(names)}
 
 
 class ImageFolder(Dataset):
@@ -325,9 +328,9 @@ class ImageFolder(Dataset):
                 f"file such as {os.path.join(os.fspath(path), 'cat', '1.png')} was found."
             )
         names = [folder.name for folder in folders]
-        self.classes = names if classes is None else list(classes)
         self.files = [file for file, _ in found]
-        codes = _codes("ImageFolder", self.classes)
+        codes = _codes("ImageFolder", names if classes is None else classes)
+        self.classes = list(codes)
         for file, name in found:
             if name not in codes:
                 raise ValueError(
