@@ -94,3 +94,20 @@ def test_the_shapes_of_solve() -> None:
         symmetric = np.tril(a) @ np.matrix_transpose(np.tril(a))
         expected = fn.linalg.solve(symmetric, b).array
         np.testing.assert_allclose(fn.linalg.cholesky_solve(b, a).array, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("device", ["numpy", "torch"])
+def test_a_matrix_that_is_refused_is_an_error_of_values(device: str) -> None:
+    """PyTorch's error is no ValueError, and has no name of the function."""
+    if device == "torch":
+        pytest.importorskip("torch", reason="PyTorch is not installed")
+    a = tn.asarray(np.zeros((2, 2)), device=device)
+    calls = {
+        "solve_triangular": lambda: fn.linalg.solve_triangular(a, a),
+        "solve": lambda: fn.linalg.solve(a, a),
+        "inv": lambda: fn.linalg.inv(a),
+        "cholesky": lambda: fn.linalg.cholesky(a),
+    }
+    for name, call in calls.items():
+        with pytest.raises(ValueError, match=rf"{name}: .* shape \(2, 2\)"):
+            call()

@@ -56,7 +56,9 @@ def named_call(function: str, routine: Callable[..., Any], *matrices: Array, cur
     """
     try:
         return routine(*matrices)
-    except numpy.linalg.LinAlgError as error:
+    except Exception as error:
+        if type(error).__name__.lstrip("_") != "LinAlgError":  # PyTorch has an error of its own
+            raise
         shapes = " and ".join(str(tuple(matrix.shape)) for matrix in matrices)
         raise numpy.linalg.LinAlgError(
             f"{function}: {error} for an argument of shape {shapes}, "
