@@ -23,7 +23,7 @@ import numpy
 from tinynode.configuration import config
 from tinynode.core.hooks import thread_hooks
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Array, Device, get_device, hidden_axes, is_over
+from tinynode.devices import Array, Device, get_device, hidden_axes, is_array, is_over
 from tinynode.errors import (
     DeviceMixError,
     OperandError,
@@ -78,6 +78,7 @@ MOST_DRAWS = 2**48
 """The elements of an array of draws, at most: a petabyte of floats."""
 MOST_INTEGERS = 2**31
 """The different numbers of ``integers``, at most."""
+OF_ARRAYS = " For an array of probabilities p write tn.random.uniform(p.shape) < p."
 SHAPE_FIRST = " The shape is the first argument, as in tn.random.uniform((2, 3), -1.0, 1.0)."
 
 
@@ -131,7 +132,7 @@ def split(key: Any, n: int = 2, **unknown: Never) -> Variable:
     if unknown:
         raise unknown_keywords("random.split", unknown)
     words = as_key("random.split", key)
-    return words_of(keyed_bits(words, _checked_shape("split", "n", (n,))))
+    return words_of(keyed_bits(words, _checked_shape("split", "n", n)))
 
 
 def fold_in(key: Any, number: Any) -> Variable:
@@ -337,7 +338,7 @@ def permutation(
     """
     if unknown:
         raise unknown_keywords("random.permutation", unknown)
-    (size,) = _checked_shape("permutation", "n", (n,))
+    (size,) = _checked_shape("permutation", "n", n)
     if key is not None:
         return argsort(keyed_bits(_checked_key("permutation", key, device), (size,)))
     order = _drawn("permutation", "n", get_generator().permutation, size)
@@ -373,7 +374,8 @@ def _number(function: str, argument: str, value: Any, key: Any, least: float = -
     place = f"random.{function}: {argument}"
     is_plain = hasattr(value, "__float__") and getattr(value, "shape", ()) == ()
     if not is_plain or (key is not None and isinstance(value, Variable)):
-        raise OperandError(f"{place} must be a number, got {describe(value)}.{_cure(value)}")
+        cure = OF_ARRAYS if function == "bernoulli" and is_array(value) else _cure(value)
+        raise OperandError(f"{place} must be a number, got {describe(value)}.{cure}")
     try:
         number = float(value)
     except OverflowError:  # an integer
@@ -402,24 +404,30 @@ def _cure(value: Any) -> str:
             " Give a key by its name, key=key. Scale a draw by Variables afterwards: mean + "
             "deviation * tn.random.normal(shape, key=key)."
         )
+    if is_array(value):
+        return " Scale the draws by arrays afterwards: mean + deviation * tn.random.normal(shape)."
     return ""
 
 
 def _checked_shape(function: str, argument: str, shape: Any) -> tuple[int, ...]:
     """The shape as a tuple of integers; an integer stands for a single axis.
 
+    The argument ``n`` is a number of elements, and no tuple.
+
     Raises:
         OperandError: the shape has another type.
         SizeError: a length is negative, or the array would have too many elements.
     """
-    hint = SHAPE_FIRST if argument == "shape" else ""
+    is_number = argument == "n"
+    hint = "" if is_number else SHAPE_FIRST
+    kinds = "an integer" if is_number else "an integer or a tuple of integers"
     try:
-        entries: Any = (shape,) if isinstance(shape, int | numpy.integer) else shape
+        is_single = is_number or isinstance(shape, int | numpy.integer)
+        entries: Any = (shape,) if is_single else shape
         sizes = tuple([operator.index(n) for n in entries])
     except TypeError:
         raise OperandError(
-            f"random.{function}: {argument} must be an integer or a tuple of integers, got "
-            f"{describe(shape)}.{hint}"
+            f"random.{function}: {argument} must be {kinds}, got {describe(shape)}.{hint}"
         ) from None
     if min(sizes, default=0) < 0 or math.prod(sizes) > MOST_DRAWS:
         raise SizeError(

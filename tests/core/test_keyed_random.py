@@ -236,7 +236,17 @@ WRONG: list[tuple[Any, str]] = [
     (lambda: tn.random.key(1.5), "random.key: seed must be an integer, got float 1.5"),
     (lambda: tn.random.key(-1), r"random.key: seed must lie in 0 to 2\*\*64 - 1, got -1"),
     (lambda: tn.random.key(2**64), "random.key: seed must lie in"),
-    (lambda: tn.random.split(KEY, -1), "random.split: n must not be negative"),
+    (lambda: tn.random.split(KEY, -1), "random.split: n must not be negative.*got int -1"),
+    (lambda: tn.random.split(KEY, 3.0), "random.split: n must be an integer, got float 3.0"),
+    (lambda: tn.random.permutation((2, 3)), "permutation: n must be an integer, got tuple"),
+    (
+        lambda: tn.random.bernoulli(3, np.ones(3)),
+        r"probability must be a number, got ndarray.*uniform\(p.shape\) < p",
+    ),
+    (
+        lambda: tn.random.uniform(3, np.ones(3)),
+        "low must be a number, got ndarray.*Scale the draws by arrays",
+    ),
     (lambda: tn.random.bernoulli(2, 1.5), "bernoulli: probability must be at most 1, got 1.5"),
     (lambda: tn.random.integers(2, 3, 3), "integers: high must be above low, by at most"),
     (lambda: tn.random.integers(2, 0, 2**31 + 1), "integers: high must be above low, by at most"),

@@ -115,6 +115,7 @@ KERAS = (
 )
 
 JAX = (
+    Habit("random", "PRNGKey", "tn.random.key(0)"),
     Habit("tn", "numpy", "tn.functions", "The functions have the Array API's names."),
     Habit("tn", "device_put", 'x.to_device("cupy")'),
     Habit("tn", "lax", "tn.functions"),
