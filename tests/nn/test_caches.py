@@ -212,3 +212,11 @@ def test_wrong_caches_are_refused(name: str) -> None:
     call, error, message = WRONG[name]
     with pytest.raises(error, match=message):
         call()
+
+
+def test_the_text_of_a_cache_has_shapes_and_no_arrays() -> None:
+    block = nn.TransformerDecoderBlock(4, 2)
+    _, cache = block(X, X, cache=nn.DecoderCache())
+    part = "KeyValueCache(keys of (2, 2, 1, 2))"
+    assert repr(cache) == f"DecoderCache(own={part}, memory={part})"
+    assert repr(nn.KeyValueCache()) == "KeyValueCache()"

@@ -346,3 +346,9 @@ def test_layers_of_every_kind_can_be_frozen() -> None:
             gradients.append(tn.to_host(v.grad))
             assert all((p.grad is None) == (action == "freeze") for p in layer.parameters())
         np.testing.assert_allclose(*gradients, rtol=1e-5, atol=1e-6, err_msg=type(layer).__name__)
+
+
+def test_a_loss_of_a_frozen_model_names_unfreeze() -> None:
+    model = nn.Linear(2, 1).freeze()
+    with pytest.raises(tn.errors.BackwardSeedError, match=r"model\.unfreeze\(\) if the param"):
+        model(np.ones((1, 2), np.float32)).backward()

@@ -274,6 +274,8 @@ def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
             nn.save_torch_weights(tmp_path / name, nn.Linear(2, 2))
     with pytest.raises(TypeError, match=r"model must be a Module, got .*The path comes first"):
         nn.save_torch_weights(nn.Linear(2, 2), "net.safetensors")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"rename must be a dict of beginnings of names, got list"):
+        nn.save_torch_weights(tmp_path / "a.safetensors", nn.Linear(2, 2), rename=["weight"])  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 
 

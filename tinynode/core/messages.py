@@ -271,8 +271,8 @@ def cannot_start(function: str, argument: str, y: Any) -> BackwardSeedError:
     return BackwardSeedError(
         f"{function}: {argument} ({y.label}) requires no gradient: no input of its functions "
         "does; or it was computed under no_backprop_mode(); or it is a gradient, and "
-        "enable_double_backprop=True was left out. Make the inputs with requires_grad=True, and "
-        "record a graph."
+        "enable_double_backprop=True was left out. Make the inputs with requires_grad=True, or "
+        "call model.unfreeze() if the parameters are frozen, and record a graph."
     )
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from tinynode.errors import StateError
+from tinynode.errors import OperandError, StateError, describe
 from tinynode.interop.torch_matching import suggestion
 from tinynode.nn.serializers import load
 from tinynode.nn.state import host_array
@@ -33,7 +33,17 @@ def _host(name: str, value: Any) -> Any:
 def renamed(
     caller: str, state: Mapping[str, Any], rename: Mapping[str, str | None]
 ) -> dict[str, Any]:
-    """The state with new beginnings of names."""
+    """The state with new beginnings of names.
+
+    Raises:
+        OperandError: ``rename`` is no dict.
+        StateError: a beginning is unknown, or two arrays get one name.
+    """
+    if not isinstance(rename, Mapping):
+        raise OperandError(
+            f"{caller}: rename must be a dict of beginnings of names, got {describe(rename)}. "
+            "Write rename={'encoder.': 'body.'}."
+        )
     used: set[str] = set()
     found: dict[str, Any] = {}
     for name, array in state.items():

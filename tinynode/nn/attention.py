@@ -48,6 +48,11 @@ class KeyValueCache(NamedTuple):
         """The number of keys, which is the position of the next token."""
         return 0 if self.keys is None else self.keys.shape[2]
 
+    def __repr__(self) -> str:
+        return (
+            "KeyValueCache()" if self.keys is None else f"KeyValueCache(keys of {self.keys.shape})"
+        )
+
     def extended(self, keys: Variable, values: Variable) -> KeyValueCache:
         """A cache with more keys and values behind those of this cache.
 
