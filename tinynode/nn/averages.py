@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Never
 
 from tinynode.core.conversion import assign
+from tinynode.core.variable import Variable
 from tinynode.devices import Array, to_host, widened_array
 from tinynode.habits import missing_attribute
 from tinynode.nn.checks import RefusesKeywords, checked_number
 from tinynode.nn.groups import named_parameters
 from tinynode.nn.module import Module
-from tinynode.nn.parameter import Parameter, fresh_copy, moved
+from tinynode.nn.parameter import fresh_copy, moved
 from tinynode.nn.state import State, checked_state, number_arrays, widened_state
 
 
@@ -45,7 +46,7 @@ class ExponentialMovingAverage(RefusesKeywords):
             """The error for a wrong name; Python asks only for names that do not exist."""
             raise missing_attribute("average", name, dir(self), title=type(self).__name__)
 
-    def parameters(self) -> list[Parameter]:
+    def parameters(self) -> list[Variable]:
         """The parameters that have a mean."""
         return list(self._parameters.values())
 

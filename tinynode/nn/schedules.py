@@ -177,7 +177,7 @@ class SequentialSchedule(Schedule):
     """
 
     def __init__(self, schedules: Sequence[Schedule], milestones: Sequence[int]) -> None:
-        self.schedules = list(self._sequence("schedules", schedules))
+        self.schedules: list[Schedule] = list(self._sequence("schedules", schedules))
         given = self._sequence("milestones", milestones)
         self.milestones = [self._size("milestones", one) for one in given]
         self._check()
