@@ -34,7 +34,8 @@ from tinynode.errors import OperandError
 from tinynode.nn.interrupt import Interrupt
 from tinynode.nn.module import Module
 from tinynode.nn.optimizers import Optimizer
-from tinynode.nn.trainer import Batch, Batches, Metric, Trainer, as_arguments
+from tinynode.nn.trainer import Batches, Metric, Trainer
+from tinynode.nn.trainer_checks import Batch, as_arguments
 from tinynode.nn.training_log import Row
 from tinynode.safe_files import read_file
 

@@ -26,6 +26,8 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy
+
 from tinynode.errors import describe
 from tinynode.nn.checks import RefusesKeywords, checked_number, checked_size
 from tinynode.nn.optimizers import Optimizer
@@ -99,7 +101,7 @@ class Schedule(RefusesKeywords):
             ValueError: a later schedule sets the rate of this optimizer.
         """
         owner = self.optimizer.lr_owner
-        if owner is not self._owner:
+        if not self.is_in_charge():
             raise ValueError(
                 f"{type(self).__name__}.step: a later {owner.name} sets the learning rate of this "
                 "optimizer, and two schedules would set it in turn. Write schedule = "
@@ -108,6 +110,10 @@ class Schedule(RefusesKeywords):
         self._note_lr_by_hand()
         self._set_lr(self.lr_at(self.count + 1))
         self.count += 1
+
+    def is_in_charge(self) -> bool:
+        """True unless a later schedule sets the rate of the optimizer."""
+        return self.optimizer.lr_owner is self._owner
 
     def _note_lr_by_hand(self) -> None:
         """Warn if ``optimizer.lr`` is not the rate that this schedule set."""
@@ -230,6 +236,19 @@ class SequentialSchedule(Schedule):
         place = bisect.bisect_right(self.milestones, t)
         begin = self.milestones[place - 1] if place else 0
         return self.schedules[place].lr_at(t - begin)
+
+    def state_dict(self) -> State:
+        """The count, and the base rate of each schedule."""
+        rates = [one.base_lr for one in self.schedules]
+        return {**number_arrays(count=self.count), "base_lrs": numpy.asarray(rates)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        caller = "SequentialSchedule.load_state_dict"
+        checked = checked_state(caller, state, self.state_dict())
+        for one, rate in zip(self.schedules, checked["base_lrs"].tolist(), strict=True):
+            one.base_lr = rate
+        self.count = int(checked["count"])
+        self._set_lr(self.lr_at(self.count))
 
 
 class StepSchedule(Schedule):

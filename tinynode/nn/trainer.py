@@ -17,14 +17,11 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from tinynode.configuration import using_config
 from tinynode.core.conversion import as_flag
 from tinynode.core.variable import Variable
-from tinynode.devices import is_array
 from tinynode.errors import NaNError, StateError, describe, short_text
 from tinynode.functions import concat
-from tinynode.nn.averages import ExponentialMovingAverage
 from tinynode.nn.checkpoints import check_checkpoint, load_checkpoint, save_checkpoint
 from tinynode.nn.checks import RefusesKeywords, checked_size
 from tinynode.nn.clipping import clip_gradients
-from tinynode.nn.data import Dataset
 from tinynode.nn.display import PlainDisplay, make_display
 from tinynode.nn.early_stopping import EarlyStopping
 from tinynode.nn.interrupt import Interrupt
@@ -33,10 +30,25 @@ from tinynode.nn.optimizers import Optimizer
 from tinynode.nn.run_files import naming, refuse_other_checkpoint
 from tinynode.nn.schedules import PlateauSchedule
 from tinynode.nn.state import State
+from tinynode.nn.trainer_checks import (
+    Batch,
+    as_arguments,
+    check_average,
+    check_batches,
+    check_class,
+    check_direction,
+    check_length,
+    check_loss,
+    check_metrics,
+    check_monitor,
+    check_paths,
+    check_schedule,
+    count_examples,
+    refuse_data_set,
+)
 from tinynode.nn.training_log import Row, make_log, table_row
-from tinynode.safe_files import checked_path, listed
+from tinynode.safe_files import listed
 
-Batch: TypeAlias = tuple[Any, ...]
 Metric: TypeAlias = Callable[..., Any]
 
 
@@ -499,117 +511,23 @@ class Trainer(RefusesKeywords):
     def _check_lengths(self) -> None:
         """Refuse an epoch without batches: no mean could be computed."""
         for argument, batches in (("train", self.train), ("validation", self.validation)):
-            if batches is not None and not len(batches):
-                raise ValueError(
-                    f"Trainer.run: {argument} has no batches: {describe(batches)}. With "
-                    "drop_last=True, a DataLoader needs batch_size samples or more."
-                )
+            check_length(argument, batches)
 
     def _check(self, maximize: bool) -> None:
-        """Refuse arguments of wrong types, and unknown names."""
-        parts = ("model", self.model, Module), ("optimizer", self.optimizer, Optimizer)
-        for argument, value, wanted in parts:
-            if not isinstance(value, wanted):
-                raise TypeError(
-                    f"Trainer: {argument} must be of the class {wanted.__name__}, got "
-                    f"{describe(value)}. The order is Trainer(model, loss, optimizer, train)."
-                )
-        self._check_loss()
-        self._check_batches()
-        self._check_names()
-        self._check_average()
-        self._check_schedule(maximize)
-        self._check_paths()
-
-    def _check_loss(self) -> None:
-        if not callable(self.loss):
-            raise TypeError(
-                f"Trainer: loss must be a function loss(model, *batch), got {describe(self.loss)}."
-            )
-        name = getattr(self.loss, "__name__", "")
-        if getattr(self.loss, "__module__", "").startswith("tinynode.functions"):
-            raise TypeError(
-                f"Trainer: loss is called with the model and a batch, and {name} takes no model. "
-                f"Write loss=lambda model, x, t: F.{name}(model(x), t)."
-            )
-
-    def _check_average(self) -> None:
-        """The average has means of this model's parameters."""
-        require_method(
-            "average", self.average, "average", "average=nn.ExponentialMovingAverage(model)"
-        )
-        if not isinstance(self.average, ExponentialMovingAverage):
-            return
-        own = {id(p) for p in self.model.parameters()}
-        if not {id(p) for p in self.average.parameters()} <= own:
-            raise ValueError(
-                f"Trainer: average has the means of another model, got {self.average!r}. Make it "
-                "with the trainer's model: nn.ExponentialMovingAverage(model)."
-            )
-
-    def _check_paths(self) -> None:
-        """The checkpoint has a path, and another one than the log."""
-        if self.checkpoint is None:
-            return
-        path = checked_path("Trainer: checkpoint", self.checkpoint)
-        if self.log is not None and os.path.realpath(path) == os.path.realpath(self.log.path):
-            raise ValueError(
-                f"Trainer: checkpoint and log must be two files, got {path!r} for both. Write "
-                "checkpoint='run.npz', log='run.csv'."
-            )
-
-    def _check_schedule(self, maximize: bool) -> None:
-        """The schedule sets the rate of this optimizer, and agrees about what is better."""
-        cure = "schedule=nn.schedules.SequentialSchedule([first, second], milestones=[100])"
-        require_method("schedule", self.schedule, "step", cure)
-        if getattr(self.schedule, "optimizer", self.optimizer) is not self.optimizer:
-            name = type(self.schedule).__name__
-            raise ValueError(
-                f"Trainer: schedule sets the learning rate of another optimizer, got {name}. Make "
-                f"it with the trainer's optimizer: {name}(optimizer, ...)."
-            )
-        if not isinstance(self.schedule, PlateauSchedule):
-            return
-        is_max = self.schedule.mode == "max"
-        is_told = maximize or self.stopping is not None
-        if is_told and is_max != maximize:
-            raise ValueError(
-                f"Trainer: schedule is a PlateauSchedule with mode {self.schedule.mode!r}, and "
-                f"maximize is {maximize}: {self.monitor!r} cannot be better in both directions. "
-                f"Give mode={'max' if maximize else 'min'!r}, or maximize={is_max}."
-            )
-
-    def _check_batches(self) -> None:
-        for argument, batches in (("train", self.train), ("validation", self.validation)):
-            refuse_data_set("Trainer", argument, batches)
-            if batches is not None and not hasattr(batches, "__len__"):
-                raise TypeError(
-                    f"Trainer: {argument} must be batches with len(), such as a DataLoader or a "
-                    f"list of tuples, got {describe(batches)}."
-                )
-
-    def _check_names(self) -> None:
-        """The metrics, and the number that is monitored."""
-        if self.metrics and self.validation is None:
-            raise ValueError("Trainer: metrics are measured on validation=..., which is missing.")
-        for name, metric in self.metrics.items():
-            if not callable(metric):
-                raise TypeError(
-                    f"Trainer: metric {name!r} must be a function metric(model, *batch), got "
-                    f"{describe(metric)}. It may return nn.metrics.accuracy(model(x), y)."
-                )
-        names = ["loss"]
-        if self.validation is not None:
-            names += ["validation loss", *self.metrics]
-        taken = {"epoch", "loss", "validation loss", "lr"} & set(self.metrics)
-        if taken:
-            raise ValueError(f"Trainer: {min(taken)!r} is taken; give the metric another name.")
-        is_used = self.stopping is not None or isinstance(self.schedule, PlateauSchedule)
-        if is_used and self.monitor not in names:
-            raise ValueError(
-                f"Trainer: monitor must be one of {', '.join(map(repr, names))}, got "
-                f"{self.monitor!r}."
-            )
+        """Refuse arguments of wrong types, unknown names, and parts that do not fit together."""
+        check_class("model", self.model, Module)
+        check_class("optimizer", self.optimizer, Optimizer)
+        check_loss(self.loss)
+        check_batches("train", self.train)
+        check_batches("validation", self.validation)
+        check_metrics(self.metrics, self.validation is not None)
+        check_average(self.average, self.model)
+        check_schedule(self.schedule, self.optimizer)
+        is_watched = self.stopping is not None or isinstance(self.schedule, PlateauSchedule)
+        if is_watched:
+            check_monitor(self.monitor, self.metrics, self.validation is not None)
+        check_direction(self.schedule, maximize, self.stopping is not None, self.monitor)
+        check_paths(self.checkpoint, self.log)
 
 
 @runtime_checkable
@@ -637,69 +555,3 @@ def compiled(loss: Callable[..., Variable]) -> Callable[..., Variable]:
 
     net: Callable[..., Variable] = compile(loss)
     return net
-
-
-def require_method(argument: str, part: Any, method: str, cure: str) -> None:
-    """Refuse a part of a trainer that is a class, or has not the method; None is no part.
-
-    Raises:
-        TypeError: the part is of another kind; the message shows the code ``cure``.
-    """
-    if part is not None and (isinstance(part, type) or not hasattr(part, method)):
-        raise TypeError(
-            f"Trainer: {argument} must be an object with {method}(), got {describe(part)}. Write "
-            f"{cure}."
-        )
-
-
-def refuse_data_set(title: str, argument: str, batches: Any) -> None:
-    """Refuse what has samples, or is one batch, in the place of batches.
-
-    Raises:
-        TypeError: ``batches`` is a data set, an array, a Variable, or a tuple of arrays.
-    """
-    is_one_batch = isinstance(batches, tuple) and bool(batches) and all(map(_is_array, batches))
-    if isinstance(batches, Dataset) or is_one_batch or _is_array(batches):
-        raise TypeError(
-            f"{title}: {argument} must be batches, got {describe(batches)}. Write "
-            f"{argument}=nn.DataLoader(data, batch_size=32), or [batch]."
-        )
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, Variable) or is_array(value)
-
-
-def as_arguments(batch: Any) -> Batch:
-    """The arguments of a loss after the model: a tuple or a list; any other batch is one."""
-    is_several = isinstance(batch, tuple | list) and not _are_texts(batch)
-    return tuple(batch) if is_several else (batch,)
-
-
-def count_examples(batch: Batch) -> int:
-    """The length of the first array or list of texts of a batch; 1 for an array without axes.
-
-    Raises:
-        TypeError: the batch has neither.
-    """
-    waiting: list[Any] = [batch]
-    while waiting:
-        first = waiting.pop(0)
-        if _are_texts(first):
-            return len(first)
-        if isinstance(first, Mapping):
-            waiting[:0] = first.values()
-        elif isinstance(first, tuple | list):
-            waiting[:0] = first
-        elif hasattr(first, "shape"):
-            return int(first.shape[0]) if first.shape else 1
-    raise TypeError(
-        f"Trainer: a batch must have an array or a list of texts, to count its examples; got "
-        f"{describe(batch)}."
-    )
-
-
-def _are_texts(value: Any) -> bool:
-    """True for a list of texts, as a DataLoader makes of samples that are texts."""
-    is_full_list = isinstance(value, list) and bool(value)
-    return is_full_list and all(isinstance(one, str | bytes) for one in value)
