@@ -6,6 +6,7 @@ gradients.
 
 from __future__ import annotations
 
+import csv
 import errno
 import json
 import os
@@ -369,10 +370,15 @@ def test_cells_may_be_long_and_separators_others(tmp_path: Path) -> None:
         ("x;z\n1.000,5;1", {"delimiter": ";", "decimal": ","}, "'1.000,5' is no finite number"),
         ("x;z\n1.5;1", {"delimiter": ";", "decimal": ","}, "'1.5' is no finite number"),
         ("x,z\n1,2", {"decimal": ","}, "decimal must be .* and not the delimiter"),
-        ('x,z\n"1,2\n3,4\n5,6', {}, "line 2: this is no line .*quotation mark missing"),
-        ('x,z\n1,a\n2,"b\n3,c\n', {}, "line 3: this is no line .*quotation mark missing"),
+        ('x,z\n"1,2\n3,4\n5,6', {}, "line 2: expected 2 values .*quotation mark missing"),
         ('x,z\n1,2\n"a\nb",4,5', {}, "line 3: expected 2 values .*quotation mark missing"),
         ('x,z\n1,2\n"a\nb",4', {}, "line 3, column 'x'"),
+        ('x,z\n1,a\n2,"b\n3,c\n', {"label": "z"}, "line 3: a quotation mark is open"),
+        ('x,z\n1,"a', {"label": "z"}, "line 2: a quotation mark is open"),
+        ("x,z\n1,2", {"delimiter": ""}, "delimiter must be one character"),
+        ("x,z\n1,2", {"delimiter": ";;"}, "delimiter must be one character"),
+        ("x,z\n1,2", {"delimiter": None}, "delimiter must be one character"),
+        ("x,z\n1,2", {"delimiter": '"'}, "delimiter must be one character"),
     ],
 )
 def test_what_is_no_table_is_refused_with_its_line(
@@ -380,6 +386,20 @@ def test_what_is_no_table_is_refused_with_its_line(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         nn.TableDataset(written(tmp_path, text), **options)
+
+
+@pytest.mark.parametrize("names", [{"a", "b"}, "ab", 5])
+def test_names_without_an_order_are_refused(names: Any, tmp_path: Path) -> None:
+    """The order of a set is another in each run, and so were the labels."""
+    file = written(tmp_path, "a,b\n1,a\n2,b\n")
+    for argument in ("classes", "columns"):
+        with pytest.raises(TypeError, match=f"TableDataset: {argument} must be a list of texts"):
+            nn.TableDataset(file, "b", **{argument: names})
+    save(tmp_path / "images" / "a" / "1.png", GREY)
+    with pytest.raises(TypeError, match="ImageFolder: classes must be a list of texts"):
+        nn.ImageFolder(tmp_path / "images", classes=names)
+    with pytest.raises(ValueError, match="classes must be texts"):
+        nn.TableDataset(file, "b", classes=[["a"], "b"])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize(
@@ -593,6 +613,31 @@ def test_a_resumed_log_with_another_metric_keeps_each_number_under_its_name(
     assert [row[0] for row in rows] == ["1", "2", "3", "4"]
     assert [row[3] == "" for row in rows] == [True, True, False, False]
     assert float(rows[3][2]) == 0.1 / 2**8
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "form\x0bfeed", "next\x85line", "line\u2028s"])
+def test_a_log_with_a_line_break_in_a_name_goes_on(name: str, tmp_path: Path) -> None:
+    """The resumed run found rows of another run in its own log."""
+    log, file = tmp_path / "log.csv", tmp_path / "run.npz"
+
+    def start() -> nn.Trainer:
+        metrics = {name: lambda model, *batch: 0.5}
+        return trainer(batches(), log=log, checkpoint=file, validation=batches(), metrics=metrics)
+
+    start().run(2, quiet=True)
+    again = start()
+    again.resume(file)
+    again.run(1, quiet=True)
+    with log.open(newline="", encoding="utf-8") as text:
+        names, *rows = csv.reader(text)
+    assert names[-1] == name and [row[0] for row in rows] == ["1", "2", "3"]
+
+
+def test_a_log_that_no_reader_of_tables_takes_is_kept(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("x" * 200_000)
+    with pytest.raises(FileExistsError, match="rows of another run"):
+        trainer(batches(), log=log).run(1, quiet=True)
 
 
 def test_a_log_that_is_no_log_of_the_resumed_run_is_kept(tmp_path: Path) -> None:
@@ -1439,7 +1484,7 @@ def test_a_numpy_array_at_an_index_that_is_a_variable_names_take() -> None:
     """A minibatch for each model of an ensemble: data[rows] under vmap and compile."""
     data, rows = np.arange(6.0), tn.asarray(np.array([[0, 1], [4, 5]]))
     for f in (tn.vmap(lambda i: data[i]), tn.compile(lambda i: data[i])):
-        with pytest.raises(tn.TinynodeError, match=r"take\(table, x, axis=0\)"):
+        with pytest.raises(tn.TinynodeError, match=r"take\((array|table), x, axis=0\)"):
             f(rows)
     assert tn.vmap(lambda i: F.take(data, i, axis=0))(rows).tolist() == [[0.0, 1.0], [4.0, 5.0]]
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP")
 """The formats that Pillow may read. For others, such as PostScript, it starts another program."""
 _DELIMITERS = (",", ";", "\t", "|")
 """Characters that often stand between two columns."""
+_NO_DELIMITERS = ('"', "\n", "\r")
+"""Characters that have another meaning in a table."""
 _MOST_IMAGE_BYTES = 1 << 28
 _MOST_PIXELS = 50_000_000
 
@@ -71,8 +74,9 @@ class TableDataset(ArrayDataset):
         dtype: Any = None,
     ) -> None:
         regression = as_flag("TableDataset", "regression", regression)
+        chosen = None if columns is None else _texts("TableDataset", "columns", columns)
         table = _Table(path, delimiter, decimal)
-        self.columns = table.columns_without(label) if columns is None else list(columns)
+        self.columns = table.columns_without(label) if chosen is None else chosen
         table.require(self.columns if label is None else [*self.columns, label])
         self.classes: list[str] = []
         kind = random.host_dtype(dtype)
@@ -86,9 +90,10 @@ class TableDataset(ArrayDataset):
         elif label is not None:
             place = table.place(label)
             texts = [table.text(i, place) for i in lines]
-            given = _sorted_classes(set(texts)) if classes is None else classes
-            codes = _codes("TableDataset", given)
-            self.classes = list(codes)
+            self.classes = _sorted_classes(set(texts))
+            if classes is not None:
+                self.classes = _texts("TableDataset", "classes", classes)
+            codes = _codes("TableDataset", self.classes)
             for i, text in enumerate(texts):
                 table.require_class(i, place, text, codes)
             arrays.append(numpy.asarray([codes[text] for text in texts], numpy.int64))
@@ -101,6 +106,13 @@ class _Table:
     def __init__(self, path: str | os.PathLike[str], delimiter: str, decimal: str) -> None:
         self.path = checked_path("TableDataset", path)
         self.decimal = decimal
+        is_character = isinstance(delimiter, str) and len(delimiter) == 1
+        if not is_character or delimiter in _NO_DELIMITERS:
+            raise ValueError(
+                "TableDataset: delimiter must be one character, and no quotation mark and no end "
+                f"of a line, got {describe(delimiter)}. Give delimiter=';', or delimiter='\\t' "
+                "for a tab."
+            )
         if decimal not in (".", ",") or decimal == delimiter:
             raise ValueError(
                 f"TableDataset: decimal must be '.' or ',', and not the delimiter {delimiter!r}, "
@@ -116,8 +128,11 @@ class _Table:
     def _cells(self) -> tuple[list[str], list[list[str]], list[int]]:
         """The names of the columns, the other rows, and the line in which each row begins."""
         text = self._content()
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=self._delimiter, strict=True)
+        # the empty line at the end makes an empty row, unless a quotation mark is open
+        text_lines = itertools.chain(io.StringIO(text, newline=""), [""])
+        reader = csv.reader(text_lines, delimiter=self._delimiter)
         rows, lines, line = [], [], 1
+        row: list[str] = []
         limit = csv.field_size_limit(len(text) + 1)  # a cell may be as long as the file
         try:
             for row in reader:
@@ -132,6 +147,7 @@ class _Table:
             ) from None
         finally:
             csv.field_size_limit(limit)
+        self._is_open = bool(row)
         header = [name.strip() for name in rows[0]] if rows else []
         return header, rows[1:], lines[1:]
 
@@ -150,7 +166,7 @@ class _Table:
             )
 
     def _check_lengths(self) -> None:
-        """Raise an error if a row has more or fewer cells than the header."""
+        """Raise an error if a row has more or fewer cells than the header, or has no end."""
         for row, line in zip(self.rows, self._lines, strict=True):
             if len(row) != len(self.header):
                 is_long = any("\n" in cell for cell in row)
@@ -159,6 +175,11 @@ class _Table:
                     f"{self.path}, line {line}: expected {len(self.header)} values as in the "
                     f"header, got {len(row)}.{hint}"
                 )
+        if self._is_open:
+            raise ValueError(
+                f"{self.path}, line {self._lines[-1]}: a quotation mark is open to the end of the "
+                "file. Is a quotation mark missing?"
+            )
 
     def columns_without(self, label: str | None) -> list[str]:
         """The names of all columns except the label's.
@@ -257,20 +278,37 @@ def _sorted_classes(texts: set[str]) -> list[str]:
     return sorted(by_text, key=float) if are_numbers else by_text
 
 
-def _codes(title: str, classes: Iterable[str]) -> dict[str, int]:
+def _texts(title: str, argument: str, given: Any) -> list[str]:
+    """The names of columns or classes, in the order that the user gives.
+
+    Raises:
+        TypeError: the argument is a single text, or a set, whose order is another in each run.
+        ValueError: a name is no text.
+    """
+    if isinstance(given, str | bytes | Set) or not isinstance(given, Iterable):
+        raise TypeError(
+            f"{title}: {argument} must be a list of texts, got {describe(given)}. Write "
+            f"{argument}=['a', 'b']: the order of the list counts."
+        )
+    names = list(given)
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{title}: {argument} must be texts, got {short_text(str(names))}.")
+    return names
+
+
+def _codes(title: str, classes: Sequence[str]) -> dict[str, int]:
     """The label of each class.
 
     Raises:
-        ValueError: the classes are one text, or a name comes twice, or is no text.
+        ValueError: a name comes twice.
     """
-    names = [] if isinstance(classes, str) else list(classes)
-    are_texts = all(isinstance(name, str) for name in names)
-    if isinstance(classes, str) or not are_texts or len(set(names)) < len(names):
+    codes = {name: code for code, name in enumerate(classes)}
+    if len(codes) < len(classes):
         raise ValueError(
-            f"{title}: classes must be a list of texts, each once, got {describe(classes)}. Write "
-            "classes=['cat', 'dog']."
+            f"{title}: classes must be a list of texts, each once, got "
+            f"{short_text(str(list(classes)))}."
         )
-    return {name: code for code, name in enumerate(names)}
+    return codes
 
 
 class ImageFolder(Dataset):
@@ -328,9 +366,9 @@ class ImageFolder(Dataset):
                 f"file such as {os.path.join(os.fspath(path), 'cat', '1.png')} was found."
             )
         names = [folder.name for folder in folders]
+        self.classes = names if classes is None else _texts("ImageFolder", "classes", classes)
         self.files = [file for file, _ in found]
-        codes = _codes("ImageFolder", names if classes is None else classes)
-        self.classes = list(codes)
+        codes = _codes("ImageFolder", self.classes)
         for file, name in found:
             if name not in codes:
                 raise ValueError(

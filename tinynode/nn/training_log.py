@@ -73,11 +73,14 @@ class FileLog:
         )
 
     def _split(self, text: str) -> tuple[list[str], list[str]]:
-        """The names in the first line of a text, and the lines of the rows."""
-        lines = text.splitlines(keepends=True)
-        if not self._is_csv or not lines:
-            return [], lines
-        return next(csv.reader(lines[:1]), []), lines[1:]
+        """The names in the first row of a text, and the texts of the other rows."""
+        if not self._is_csv:
+            return [], text.splitlines(keepends=True)
+        try:  # the name of a metric may have a line break, so a row is no line
+            cells = list(csv.reader(io.StringIO(text, newline="")))
+        except csv.Error:  # no log
+            return [], [text]
+        return (cells[0] if cells else []), [_csv_line(row) for row in cells[1:]]
 
     def write(self, rows: Sequence[Row]) -> None:
         """Write the last of all rows of the run."""
