@@ -181,20 +181,21 @@ def normal(
 
     Raises:
         OperandError: the shape, the mean, the deviation or the key is of another type.
-        ValueError: a number is not finite, the deviation is negative, or the array is too large.
+        ValueError: a number is not finite in the dtype, the deviation is negative, or the array is
+            too large.
         DeviceMixError: the device is another than the key's.
     """
     if unknown:
         raise unknown_keywords("random.normal", unknown)
     mean = _number("normal", "mean", mean, key)
     deviation = _number("normal", "deviation", deviation, key, least=0.0)
+    kind = _dtype_for("normal", dtype, mean=mean, deviation=deviation)
     sizes = _checked_shape("normal", "shape", shape)
     if key is not None:
         words = _checked_key("normal", key, device)
-        drawn = normal_numbers(words, sizes, host_dtype(dtype).name)
-        return _scaled(drawn, deviation, mean)
+        return _scaled(normal_numbers(words, sizes, kind.name), deviation, mean)
     host = _drawn("normal", "shape", get_generator().normal, mean, deviation, sizes)
-    return _place(host, host_dtype(dtype), device)
+    return _place(host, kind, device)
 
 
 def uniform(
@@ -214,7 +215,8 @@ def uniform(
 
     Raises:
         OperandError: the shape, a bound or the key is of another type.
-        ValueError: a bound is not finite, ``high`` is below ``low``, or the array is too large.
+        ValueError: a bound is not finite in the dtype, ``high`` is below ``low``, or the array is
+            too large. With a key, ``high - low`` must be finite in the dtype too.
         DeviceMixError: the device is another than the key's.
     """
     if unknown:
@@ -223,13 +225,14 @@ def uniform(
     high = _number("uniform", "high", high, key, least=low)
     if high - low == math.inf:
         raise ValueError(f"random.uniform: high - low must be finite, got {high:g} and {low:g}.")
+    kind = _dtype_for("uniform", dtype, low=low, high=high)
     sizes = _checked_shape("uniform", "shape", shape)
     if key is not None:
         words = _checked_key("uniform", key, device)
-        drawn = unit_numbers(words, sizes, host_dtype(dtype).name)
-        return _scaled(drawn, high - low, low)
+        _dtype_for("uniform", kind, **{"high - low": high - low})
+        return _scaled(unit_numbers(words, sizes, kind.name), high - low, low)
     host = _drawn("uniform", "shape", get_generator().uniform, low, high, sizes)
-    return _place(host, host_dtype(dtype), device)
+    return _place(host, kind, device)
 
 
 def integers(
@@ -384,6 +387,24 @@ def _number(function: str, argument: str, value: Any, key: Any, least: float = -
         bound = "" if least == -math.inf else f" and at least {least:g}"
         raise ValueError(f"{place} must be finite{bound}, got {describe(value)}.")
     return number
+
+
+def _dtype_for(function: str, dtype: Any, **numbers: float) -> Any:
+    """NumPy's dtype of the draws.
+
+    Raises:
+        ValueError: a number is infinite in the dtype.
+    """
+    kind = host_dtype(dtype)
+    for argument, number in numbers.items():
+        with numpy.errstate(over="ignore"):
+            is_finite = numpy.isfinite(kind.type(number))
+        if not is_finite:
+            raise ValueError(
+                f"random.{function}: {argument} must be finite in {kind.name}, got {number:g}. "
+                "Give a larger dtype, such as dtype='float64'."
+            )
+    return kind
 
 
 def _integer(argument: str, value: Any) -> int:

@@ -125,6 +125,30 @@ def test_draws_leave_the_generator_of_the_process_alone() -> None:
     np.testing.assert_array_equal(tn.random.get_state(), before)
 
 
+@pytest.mark.parametrize("has_key", [False, True])
+def test_numbers_that_the_dtype_has_not_are_refused(has_key: bool) -> None:
+    """The draws were NaN or infinite."""
+    key = tn.random.key(1) if has_key else None
+    with pytest.raises(
+        ValueError, match=r"random\.uniform: low must be finite in float32.*-1e\+39"
+    ):
+        tn.random.uniform(3, -1e39, 1e39, key=key, dtype="float32")
+    with pytest.raises(ValueError, match=r"random\.normal: mean must be finite in float16"):
+        tn.random.normal(3, 7e4, key=key, dtype="float16")
+    with pytest.raises(ValueError, match=r"random\.normal: deviation must be finite in float16"):
+        tn.random.normal(3, 0.0, 7e4, key=key, dtype="float16")
+    most = tn.random.uniform(3, 0.0, 65504.0, key=key, dtype="float16")
+    assert np.isfinite(tn.asarray(most).array).all()
+
+
+def test_the_width_of_a_keyed_draw_is_finite_in_the_dtype() -> None:
+    key = tn.random.key(1)
+    with pytest.raises(ValueError, match=r"high - low must be finite in float16, got 80000"):
+        tn.random.uniform(3, -4e4, 4e4, key=key, dtype="float16")
+    assert np.isfinite(tn.random.uniform(3, -4e4, 4e4, dtype="float16")).all()
+    assert np.isfinite(host(tn.random.uniform(3, -4e4, 4e4, key=key, dtype="float32"))).all()
+
+
 def test_uniform_draws_of_each_dtype_are_the_same_number_cut() -> None:
     key = tn.random.key(1)
     exact = host(tn.random.uniform(1000, key=key, dtype="float64"))
