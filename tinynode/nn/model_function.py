@@ -15,7 +15,14 @@ from typing import Any, NamedTuple
 
 from tinynode.core.conversion import assign, restore
 from tinynode.core.variable import Variable
-from tinynode.errors import DeviceMixError, OperandError, StateError, describe, dtype_name
+from tinynode.errors import (
+    DeviceMixError,
+    OperandError,
+    StateError,
+    describe,
+    dtype_name,
+    short_text,
+)
 from tinynode.functions import identity
 from tinynode.nn.module import Module, Wrapper
 from tinynode.nn.parameter import Buffer
@@ -123,8 +130,9 @@ def _unknown(name: Any, names: list[str]) -> StateError:
     close = difflib.get_close_matches(str(name), names, n=1)
     others = f"Did you mean {close[0]!r}?" if close else f"The names begin with {names[:3]}."
     return StateError(
-        f"functional_call: the model has no parameter or buffer {name!r}. {others} The names are "
-        "those of model.state_dict(); a parameter with several names has the first one."
+        f"functional_call: the model has no parameter or buffer {short_text(name)}. {others} "
+        "The names are those of model.state_dict(); a parameter with several names has the first "
+        "one."
     )
 
 
