@@ -338,7 +338,7 @@ def test_a_table_without_one_class_has_the_labels_of_the_whole(tmp_path: Path) -
     with pytest.raises(ValueError, match="line 3, column 'y': 'emu' is none of the classes"):
         table(tmp_path, "x,y\n1,dog\n2,emu\n", classes=whole.classes)
     for wrong in (["dog", "dog"], "dog", [1]):
-        with pytest.raises(ValueError, match="classes must be a list of texts, each once"):
+        with pytest.raises((TypeError, ValueError), match="TableDataset: classes must be"):
             table(tmp_path, "x,y\n1,dog\n", classes=wrong)
 
 
@@ -631,6 +631,64 @@ def test_a_log_with_a_line_break_in_a_name_goes_on(name: str, tmp_path: Path) ->
     with log.open(newline="", encoding="utf-8") as text:
         names, *rows = csv.reader(text)
     assert names[-1] == name and [row[0] for row in rows] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("content", ["hello", "1,2,3", "name,price\n", "\n"])
+def test_a_file_of_one_line_is_no_empty_log(content: str, tmp_path: Path) -> None:
+    """A table of one line was replaced: it had no rows below its names."""
+    log, file = tmp_path / "log.csv", tmp_path / "run.npz"
+    log.write_text(content)
+    trainer(batches(), checkpoint=file).run(1, quiet=True)
+    resumed = trainer(batches(), log=log)
+    resumed.resume(file)
+    for one in (trainer(batches(), log=log), resumed):
+        with pytest.raises(FileExistsError, match="rows of another run"):
+            one.run(1, quiet=True)
+    assert log.read_text() == content
+
+
+def test_rows_that_an_error_left_out_are_written_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk the log lost rows, and later rows stood below the hole."""
+    log = tmp_path / "log.csv"
+    one = trainer(batches(), log=log)
+    one.run(1, quiet=True)
+
+    def fail(*arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tinynode.nn.training_log.append_to_file", fail)
+        patch.setattr("tinynode.nn.training_log.replace_file", fail)
+        with pytest.raises(OSError, match="No space left"):
+            one.run(1, quiet=True)
+    one.run(1, quiet=True)
+    assert [line.split(",")[0] for line in log.read_text().splitlines()[1:]] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("path", [5, True, ["run.npz"], "run\0.npz"])
+def test_a_checkpoint_that_is_no_path_is_refused_at_once(path: Any) -> None:
+    """An integer counted as the number of an open file."""
+    with pytest.raises((TypeError, ValueError), match="Trainer: checkpoint: path must"):
+        trainer(batches(), checkpoint=path)
+
+
+def test_checkpoint_and_log_are_two_files(tmp_path: Path) -> None:
+    """Each replaced the other."""
+    one, link = tmp_path / "one.csv", tmp_path / "two.csv"
+    link.symlink_to(one)
+    for log in (one, link):
+        with pytest.raises(ValueError, match="checkpoint and log must be two files"):
+            trainer(batches(), checkpoint=one, log=log).run(1, quiet=True)
+    assert not one.exists()
+
+
+def test_the_missing_folder_is_that_of_a_link(tmp_path: Path) -> None:
+    link = tmp_path / "log.csv"
+    link.symlink_to(tmp_path / "gone" / "log.csv")
+    with pytest.raises(FileNotFoundError, match=r"The folder '[^']*gone' is missing"):
+        trainer(batches(), log=link).run(1, quiet=True)
 
 
 def test_a_log_that_no_reader_of_tables_takes_is_kept(tmp_path: Path) -> None:

@@ -399,3 +399,40 @@ def test_measures_need_batches() -> None:
 def test_a_metric_is_a_function() -> None:
     with pytest.raises(TypeError, match=r"metric 'acc' must be a function .*Accuracy"):
         make(metrics={"acc": nn.metrics.Accuracy()})
+
+
+# --- errors in a step ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize("kind", ["list", "loader"])
+@pytest.mark.parametrize("failing", [1, 4])
+def test_the_run_after_an_error_goes_on_with_the_failed_step(
+    accumulate: int, kind: str, failing: int
+) -> None:
+    """A loader began a new epoch in the middle of the epoch; a list skipped a part of a group."""
+    x = np.arange(12, dtype="float32")[:, None] / 10
+
+    def start(bad_call: int) -> nn.Trainer:
+        tn.seed(0)
+        model, calls = nn.Linear(1, 1), iter(range(1, 1000))
+
+        def loss(model: nn.Module, a: tn.Variable) -> tn.Variable:
+            if next(calls) == bad_call:
+                raise ValueError("no such file")
+            return tn.functions.mean(model(a) ** 2)
+
+        train: Any = [(x[i : i + 2],) for i in range(0, 12, 2)]
+        if kind == "loader":
+            train = nn.DataLoader(nn.ArrayDataset(x), 2, shuffle=True, seed=3, prefetch=1)
+        return nn.Trainer(model, loss, nn.SGD(model), train, accumulate=accumulate)
+
+    whole, broken = start(0), start(failing)
+    whole.run(2, quiet=True)
+    with pytest.raises(ValueError, match="no such file"):
+        broken.run(2, quiet=True)
+    assert broken.position == (failing - 1) // accumulate * accumulate
+    broken.run(2, quiet=True)
+    assert broken.history == whole.history and broken.steps == whole.steps
+    for one, other in zip(broken.model.parameters(), whole.model.parameters(), strict=True):
+        np.testing.assert_array_equal(one.array, other.array)

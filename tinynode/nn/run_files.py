@@ -50,7 +50,7 @@ def naming(argument: str, path: str | os.PathLike[str]) -> Iterator[None]:
         if error.errno is None:  # an error of ours
             raise
         text = f"Trainer: {argument}: {os.fspath(path)!r} cannot be written: {error.strerror}."
-        folder = os.path.dirname(os.path.abspath(path))
+        folder = os.path.dirname(os.path.realpath(path))  # a link may point to another
         if error.errno == errno.ENOENT:
             text += f" The folder {folder!r} is missing: os.makedirs({folder!r})."
         raise type(error)(error.errno, text) from None

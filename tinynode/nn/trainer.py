@@ -168,6 +168,9 @@ class Trainer(RefusesKeywords):
         After early stopping, the next call of ``run`` trains on from the best parameters. A
         trainer that resumes a run which had stopped early trains no epoch.
 
+        After an error in a step, the next call of ``run`` begins with the batches of that step;
+        after an error in the validation, with the validation.
+
         Args:
             epochs: the number of epochs, 0 or more.
             quiet: print nothing.
@@ -202,20 +205,39 @@ class Trainer(RefusesKeywords):
 
     def _run_epoch(self, display: PlainDisplay, interrupt: Interrupt) -> bool:
         """Finish the current epoch, or run a new one; returns True if the epoch is complete."""
-        if self.position == len(self.train):  # an error of the validation ended the last run
+        if self.position == len(self.train):  # the measurement failed
             return True
+        used = self.position, self._loss_sum, self._examples
+        place: dict[str, Any] = {}
         try:
             batches = self._batches()
+            first = list(itertools.islice(batches, 1))
+            place = self._place()  # in this epoch: a loader without batches left is in the next
+            batches = itertools.chain(first, batches)
             while group := list(itertools.islice(batches, self.accumulate)):
                 self._step(group)
+                used = self.position, self._loss_sum, self._examples
                 display.advance(len(group))
                 if interrupt.requested and self.position < len(self.train):
                     self._pause()
                     return False
         except BaseException:
-            self._pause()
+            self._go_back(place, *used)
             raise
         return True
+
+    def _place(self) -> dict[str, Any]:
+        """The state of the loader; empty for other batches."""
+        return self.train.state_dict() if isinstance(self.train, HasState) else {}
+
+    def _go_back(
+        self, place: dict[str, Any], position: int, loss_sum: float, examples: int
+    ) -> None:
+        """After an error: the next run goes on with the batches of the step that failed."""
+        self.position, self._loss_sum, self._examples = position, loss_sum, examples
+        place = place or self._place()
+        if isinstance(self.train, HasState) and "position" in place:
+            self.train.load_state_dict({**place, "position": position})
 
     def _step(self, group: list[Batch]) -> None:
         """One update, against the gradient of the mean loss of a group of batches."""
@@ -271,13 +293,9 @@ class Trainer(RefusesKeywords):
         return itertools.islice(iter(self.train), self.position, None)
 
     def _pause(self) -> None:
-        """Stop in the middle of an epoch: the next run goes on behind the batches that count."""
-        if not isinstance(self.train, HasState):
-            return
-        state = self.train.state_dict()
-        if "position" in state:  # after an error, the loader has given more batches
-            state["position"] = self.position
-        self.train.load_state_dict(state)
+        """Stop in the middle of an epoch: the next run goes on at the next batch."""
+        if isinstance(self.train, HasState):
+            self.train.load_state_dict(self.train.state_dict())
 
     def _finish_epoch(self, display: PlainDisplay) -> None:
         """Measure, write the row of the epoch, and write the checkpoint."""
@@ -285,12 +303,12 @@ class Trainer(RefusesKeywords):
         if self.validation is not None:
             measured = self.evaluate(self.validation)
             row |= {"validation loss": measured.pop("loss")} | measured
-        self.epoch += 1
-        self._loss_sum, self._examples, self.position = 0.0, 0, 0
         if self.schedule is not None:
             row["lr"] = self.optimizer.lr
         if isinstance(self.schedule, PlateauSchedule):
             self.schedule.step(row[self.monitor])
+        self.epoch += 1
+        self._loss_sum, self._examples, self.position = 0.0, 0, 0
         self.history.append(row)
         if self.stopping is not None:
             self.stopping.note(row, self._measured_state())

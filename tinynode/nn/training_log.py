@@ -41,6 +41,7 @@ class FileLog:
         self._is_csv = path.lower().endswith(".csv")
         self._names: list[str] | None = None
         """The names in the file's first line; None if the next row writes the file anew."""
+        self._written = 0  # rows
 
     def begin(self, rows: Sequence[Row], *, overwrite: bool) -> None:
         """Check before the first step that the rows of the run can be written.
@@ -59,12 +60,8 @@ class FileLog:
         names, found = self._split(text)
         expected = [self._text_of_row(row, names) for row in rows]
         shared = min(len(found), len(expected))
-        own_names = {name for row in rows for name in row}
-        if found:
-            is_own = bool(expected) and found[:shared] == expected[:shared]
-        else:
-            is_own = set(names) <= own_names
-        if is_own:
+        is_own = shared > 0 and found[:shared] == expected[:shared]
+        if is_own or not text:
             return
         hint = RESUME if not rows else "They differ from those of the checkpoint."
         raise FileExistsError(
@@ -83,15 +80,17 @@ class FileLog:
         return (cells[0] if cells else []), [_csv_line(row) for row in cells[1:]]
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Write the last of all rows of the run."""
+        """Write the last of all rows of the run, and the rows before it that an error left out."""
         names = list(dict.fromkeys(name for row in rows for name in row)) if self._is_csv else []
-        if names == self._names and os.path.isfile(self.path):
+        is_next = names == self._names and self._written == len(rows) - 1
+        if is_next and os.path.isfile(self.path):
             append_to_file(self.path, self._text_of_row(rows[-1], names).encode())
+            self._written = len(rows)
             return
         head = _csv_line(names) if self._is_csv else ""
         lines = [self._text_of_row(row, names) for row in rows]
         replace_file(self.path, "".join([head, *lines]).encode())
-        self._names = names
+        self._names, self._written = names, len(rows)
 
     def _text_of_row(self, row: Row, names: Sequence[str]) -> str:
         if self._is_csv:
