@@ -388,6 +388,14 @@ def test_what_is_no_table_is_refused_with_its_line(
         nn.TableDataset(written(tmp_path, text), **options)
 
 
+@pytest.mark.parametrize("size", [(0, 3), (-1, 3), (2.5, 3), "ab", (1, 2, 3)])
+def test_a_size_of_images_is_checked_at_once(size: Any, tmp_path: Path) -> None:
+    """The first image was an error of Pillow, without the name of the argument."""
+    save(tmp_path / "a" / "1.png", GREY)
+    with pytest.raises((TypeError, ValueError), match="ImageFolder: size"):
+        nn.ImageFolder(tmp_path, size=size)
+
+
 @pytest.mark.parametrize("names", [{"a", "b"}, "ab", 5])
 def test_names_without_an_order_are_refused(names: Any, tmp_path: Path) -> None:
     """The order of a set is another in each run, and so were the labels."""

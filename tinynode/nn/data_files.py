@@ -19,6 +19,7 @@ import numpy
 from tinynode import random
 from tinynode.core.conversion import as_flag
 from tinynode.errors import describe, short_text
+from tinynode.functions.image_windows import pair
 from tinynode.nn.checks import checked_size
 from tinynode.nn.data import ArrayDataset, Dataset
 from tinynode.safe_files import checked_path, listed, read_file
@@ -376,7 +377,8 @@ class ImageFolder(Dataset):
                     f"the classes {listed(codes)}. Add it to classes=[...], or move the file."
                 )
         self.labels = numpy.asarray([codes[name] for _, name in found], numpy.int64)
-        self.size, self.mode, self.dtype = size, mode, random.host_dtype(dtype)
+        self.size = None if size is None else pair("ImageFolder", "size", size, 1)
+        self.mode, self.dtype = mode, random.host_dtype(dtype)
         self.max_pixels = checked_size("ImageFolder: max_pixels", max_pixels, 1)
 
     def __len__(self) -> int:
