@@ -436,3 +436,45 @@ def test_the_run_after_an_error_goes_on_with_the_failed_step(
     assert broken.history == whole.history and broken.steps == whole.steps
     for one, other in zip(broken.model.parameters(), whole.model.parameters(), strict=True):
         np.testing.assert_array_equal(one.array, other.array)
+
+
+@pytest.mark.parametrize("kind", ["list", "loader"])
+@pytest.mark.parametrize("saves", [False, True])
+def test_the_run_after_an_error_in_the_validation_measures_first(
+    kind: str, saves: bool, tmp_path: Path
+) -> None:
+    """The epoch counted without a row, and no later checkpoint could be resumed."""
+    x, file = np.arange(8, dtype="float32")[:, None] / 10, tmp_path / "run.npz"
+
+    def start(bad_call: int) -> nn.Trainer:
+        tn.seed(0)
+        model, calls = nn.Linear(1, 1), iter(range(1, 1000))
+
+        def metric(model: nn.Module, a: tn.Variable) -> float:
+            if next(calls) == bad_call:
+                raise ValueError("a bug of the metric")
+            return 1.0
+
+        def loss(model: nn.Module, a: tn.Variable) -> tn.Variable:
+            return tn.functions.mean(model(a) ** 2)
+
+        train: Any = [(x[i : i + 2],) for i in range(0, 8, 2)]
+        if kind == "loader":
+            train = nn.DataLoader(nn.ArrayDataset(x), 2, shuffle=True, seed=3)
+        return nn.Trainer(
+            model, loss, nn.SGD(model), train, validation=[(x,)], metrics={"one": metric}
+        )
+
+    whole, broken = start(0), start(2)
+    whole.run(3, quiet=True)
+    with pytest.raises(ValueError, match="a bug of the metric"):
+        broken.run(3, quiet=True)
+    assert broken.epoch == len(broken.history) == 1
+    if saves:
+        broken.save(file)
+        broken = start(0)
+        broken.resume(file)
+    broken.run(2, quiet=True)
+    broken.save(file)
+    start(0).resume(file)
+    assert broken.history == whole.history and broken.steps == whole.steps

@@ -486,7 +486,7 @@ class Trainer(RefusesKeywords):
         """
         if set(state) != set(self.state_dict()):
             raise StateError(f"Trainer.load_state_dict: the state has the names {listed(state)}.")
-        limits = {"position": len(self.train) - 1}
+        limits = {"position": len(self.train)}
         for name in ("epoch", "position", "steps", "examples"):
             number = state[name]
             if type(number) is not int or not 0 <= number <= limits.get(name, number):
