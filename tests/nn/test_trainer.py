@@ -404,9 +404,9 @@ def test_a_metric_is_a_function() -> None:
 # --- errors in a step ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize("accumulate", [1, 2, 4, 9])
 @pytest.mark.parametrize("kind", ["list", "loader"])
-@pytest.mark.parametrize("failing", [1, 4])
+@pytest.mark.parametrize("failing", [1, 4, 6])
 def test_the_run_after_an_error_goes_on_with_the_failed_step(
     accumulate: int, kind: str, failing: int
 ) -> None:
@@ -432,6 +432,7 @@ def test_the_run_after_an_error_goes_on_with_the_failed_step(
     with pytest.raises(ValueError, match="no such file"):
         broken.run(2, quiet=True)
     assert broken.position == (failing - 1) // accumulate * accumulate
+    assert not broken.history
     broken.run(2, quiet=True)
     assert broken.history == whole.history and broken.steps == whole.steps
     for one, other in zip(broken.model.parameters(), whole.model.parameters(), strict=True):
