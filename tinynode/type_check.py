@@ -245,8 +245,9 @@ def _dtype_line(function: Any, arrays: tuple[Any, ...], failure: InvalidType) ->
     named = function.input_names
     x, y = (named[i] if i < len(named) else f"input {i}" for i in (0, others[0]))
     one, other = dtype_name(first), dtype_name(arrays[others[0]].dtype)
-    subject = x if x.isidentifier() else "x"
+    subject, wanted = (x, other) if "int" not in other else (y, one)
+    subject = subject if subject.isidentifier() else "x"
     return [
         f"{function.label}: {x} is {one}, {y} is {other}: cast one, such as "
-        f"{subject}.astype({other!r})."
+        f"{subject}.astype({wanted!r})."
     ]

@@ -963,3 +963,9 @@ def test_random_graphs(program, seed):
     second = sum(0.0 if g is None else float(fn.sum(g * d)) for g, d in zip(ggs, ds, strict=True))
     numeric = (slope(moved(eps)) - slope(moved(-eps))) / (2 * eps)
     np.testing.assert_allclose(second, numeric, rtol=1e-4, atol=1e-5)
+
+
+def test_the_cure_for_two_dtypes_casts_the_integers() -> None:
+    """The message said to cast the matrix of a solver to int64."""
+    with pytest.raises(InvalidType, match=r"b is int64: cast one, such as b\.astype\('float64'\)"):
+        fn.linalg.solve_triangular(tn.Variable(np.eye(2)), tn.Variable(np.eye(2, dtype=np.int64)))
