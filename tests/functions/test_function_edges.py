@@ -969,3 +969,14 @@ def test_the_cure_for_two_dtypes_casts_the_integers() -> None:
     """The message said to cast the matrix of a solver to int64."""
     with pytest.raises(InvalidType, match=r"b is int64: cast one, such as b\.astype\('float64'\)"):
         fn.linalg.solve_triangular(tn.Variable(np.eye(2)), tn.Variable(np.eye(2, dtype=np.int64)))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8"])
+def test_fmod_of_the_least_integer_is_that_of_numpy(dtype: str) -> None:
+    """|-128| is -128 in int8, and the remainder by 3 was -1."""
+    limits = np.iinfo(dtype)
+    x = np.asarray([limits.min, limits.min + 1, -7 if limits.min else 7, 0, 5, limits.max], dtype)
+    y = x[x != 0]
+    expected = np.fmod(x[:, None], y)
+    np.testing.assert_array_equal(fn.fmod(x[:, None], y).array, expected)
+    np.testing.assert_array_equal(tn.compile(fn.fmod)(x[:, None], y).array, expected)

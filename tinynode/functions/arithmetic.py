@@ -9,7 +9,7 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, all_true, namespace_of
+from tinynode.devices import Array, Arrays, all_true, is_integer, namespace_of
 from tinynode.errors import snake_case
 from tinynode.functions import guards
 from tinynode.functions.data_types import promoted
@@ -409,6 +409,10 @@ class FMod(BroadcastingNode):
         xp = namespace_of(x)
         self.retain_inputs((0, 1))
         self.retain_outputs((0,))
+        if is_integer(x) and is_integer(y):  # the least integer has no absolute value
+            rest = xp.remainder(x, y)
+            has_other_sign = (rest != 0) & ((rest < 0) != (x < 0))
+            return (rest - xp.where(has_other_sign, y, xp.zeros_like(y)),)
         size = xp.remainder(xp.abs(x), xp.abs(y))
         return (xp.where(x < 0, -size, size),)
 
