@@ -252,3 +252,12 @@ def test_a_sign_that_was_read_has_no_gradient() -> None:
     scores = tn.asarray([[-1e30, 1e30]], requires_grad=True)
     F.sum(F.hinge(scores, np.asarray([1]), reduction="none") * np.inf).backward()
     assert scores.grad.tolist() == [[0.0, 0.0]]
+
+
+@pytest.mark.parametrize("name", ["fmod", "remainder", "atan2", "hypot", "copysign"])
+def test_a_function_of_real_numbers_refuses_complex_ones(name: str) -> None:
+    """fmod took the real parts in silence."""
+    z, x = np.array([1 + 5j]), np.array([7.0])
+    for one, other, which in ((z, x, "x1"), (x, z, "x2")):
+        with pytest.raises(tn.TinynodeError, match=rf"{name}: {which} must be real, got"):
+            getattr(F, name)(one, other)

@@ -199,7 +199,7 @@ def test_what_a_compiled_step_cannot_do():
         return w * x
 
     for function, message in (
-        (without_clearing, r"Call cleargrad\(\) first"),
+        (without_clearing, r"Clear it in the function, before backward"),
         (without_backward, "gradient of .* is not computed in the function"),
         (reading_afterwards, r"is read after the optimizer's update\(\)"),
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -352,3 +353,15 @@ def test_a_loss_of_a_frozen_model_names_unfreeze() -> None:
     model = nn.Linear(2, 1).freeze()
     with pytest.raises(tn.errors.BackwardSeedError, match=r"model\.unfreeze\(\) if the param"):
         model(np.ones((1, 2), np.float32)).backward()
+
+
+def test_a_name_that_fits_nothing_gets_the_name_to_write() -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+    for name, cure in (
+        ("layers[0]", "layers.0"),
+        ("bias", "*.bias"),
+        ("layers[1].bias", "layers.1.bias"),
+    ):
+        with pytest.raises(StateError, match=re.escape(f"Write {cure!r}.")):
+            model.freeze(name)
+    assert model.freeze("*.bias").layers[0].bias.requires_grad is False

@@ -14,7 +14,7 @@ from tinynode.errors import snake_case
 from tinynode.functions import guards
 from tinynode.functions.data_types import promoted
 from tinynode.functions.masking import keep_zeros
-from tinynode.functions.operands import as_operand, as_operand_list, as_operands
+from tinynode.functions.operands import as_operand, as_operand_list, as_operands, real_operands
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import unbroadcast
 from tinynode.type_check import TypeInfoTuple, broadcasts, expect
@@ -391,7 +391,7 @@ class Remainder(BroadcastingNode):
 
 def remainder(x1: Any, x2: Any) -> Variable:
     """The remainder of x1 / x2 with the sign of x2, elementwise, as Python's ``%``."""
-    return Remainder().apply(as_operands("remainder", x1, x2, ("x1", "x2")))[0]
+    return Remainder().apply(real_operands("remainder", x1, x2))[0]
 
 
 class FMod(BroadcastingNode):
@@ -430,7 +430,7 @@ class FMod(BroadcastingNode):
 
 def fmod(x1: Any, x2: Any) -> Variable:
     """The remainder of x1 / x2 with the sign of x1, elementwise, as C's ``fmod``."""
-    return FMod().apply(as_operands("fmod", x1, x2, ("x1", "x2")))[0]
+    return FMod().apply(real_operands("fmod", x1, x2))[0]
 
 
 class Negative(FunctionNode):
@@ -550,7 +550,7 @@ class CopySign(BroadcastingNode):
 
 def copysign(x1: Any, x2: Any) -> Variable:
     """|x1| with the sign of x2, elementwise."""
-    return CopySign().apply(as_operands("copysign", x1, x2, ("x1", "x2")))[0]
+    return CopySign().apply(real_operands("copysign", x1, x2))[0]
 
 
 class Floor(FunctionNode):

@@ -183,15 +183,35 @@ def as_floating(function: str, argument: str, value: Any, beside: Any = None) ->
     x = as_operand(function, argument, value, beside)
     if not is_floating(x.raw):
         if is_differentiable(x.raw):
-            raise OperandError(
-                f"{function}: {argument} must be real, got {describe(value)}. Take real(x), "
-                "imag(x) or abs(x); docs/complex.md lists the functions of complex numbers."
-            )
+            raise _not_real(function, argument, value)
         raise OperandError(
             f"{function}: {argument} must be floating, got {describe(value)}. Cast it first with "
             "astype."
         )
     return x
+
+
+def _not_real(function: str, argument: str, value: Any) -> OperandError:
+    return OperandError(
+        f"{function}: {argument} must be real, got {describe(value)}. Take real(x), imag(x) or "
+        "abs(x); docs/complex.md lists the functions of complex numbers."
+    )
+
+
+def real_operands(
+    function: str, x: Any, y: Any, names: tuple[str, str] = ("x1", "x2")
+) -> tuple[Variable, Variable]:
+    """``as_operands``, which are not complex.
+
+    Raises:
+        OperandError: an operand is complex, or no operand.
+        DeviceMixError: an array on another device than the Variable beside.
+    """
+    pair = as_operands(function, x, y, names)
+    for name, one in zip(names, pair, strict=True):
+        if is_differentiable(one.raw) and not is_floating(one.raw):
+            raise _not_real(function, name, one)
+    return pair
 
 
 def as_differentiable(function: str, argument: str, value: Any) -> Variable:

@@ -10,7 +10,7 @@ from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.functions import guards
 from tinynode.functions.arithmetic import BroadcastingNode, zero_safe_divide, zero_safe_multiply
 from tinynode.functions.exponential import in_blocks
-from tinynode.functions.operands import as_operand, as_operands
+from tinynode.functions.operands import as_operand, real_operands
 from tinynode.functions.shapes import unbroadcast
 
 __all__ = [
@@ -479,7 +479,7 @@ class Atan2(BroadcastingNode):
 
 def atan2(x1: Any, x2: Any) -> Variable:
     """The angle of the point with ordinate x1 and abscissa x2, in radians from -pi to pi."""
-    return Atan2().apply(as_operands("atan2", x1, x2, ("x1", "x2")))[0]
+    return Atan2().apply(real_operands("atan2", x1, x2))[0]
 
 
 class Hypot(BroadcastingNode):
@@ -510,4 +510,4 @@ class Hypot(BroadcastingNode):
 
 def hypot(x1: Any, x2: Any) -> Variable:
     """sqrt(x1^2 + x2^2), elementwise; the gradient at (0, 0) is 0."""
-    return Hypot().apply(as_operands("hypot", x1, x2, ("x1", "x2")))[0]
+    return Hypot().apply(real_operands("hypot", x1, x2))[0]

@@ -462,12 +462,18 @@ def _read_image(path: Path, mode: str, max_pixels: int) -> Any:
     except Exception as error:  # damage: the decoders raise errors of many kinds
         raise pillow.UnidentifiedImageError(
             f"ImageFolder: {path} is no image of the formats {', '.join(_FORMATS)}, or it is "
-            f"damaged: {str(error)[:200] or type(error).__name__}"
+            f"damaged: {_reason(error)}"
         ) from error
     raise ValueError(
         f"ImageFolder: {path} has {pixels}, and at most {max_pixels} pixels are read. Make the "
         f"image smaller, or {cure}."
     )
+
+
+def _reason(error: Exception) -> str:
+    """The words of an error of Pillow, without the address of the file's memory."""
+    text = str(error)[:200]
+    return type(error).__name__ if not text or "BytesIO" in text else text
 
 
 def _pillow() -> Any:

@@ -181,10 +181,9 @@ class Module(Described, RefusesKeywords):
                 )
             fitting = [p for name, p in every if _fits(name, pattern)]
             if not fitting:
-                known = ", ".join(name for name, _ in every[:3]) or "none"
                 raise StateError(
                     f"{type(self).__name__}.{method}: no parameter has the name {pattern!r}. "
-                    f"The names begin with {known}: see named_parameters()."
+                    f"{_cure([name for name, _ in every], pattern)}"
                 )
             found.update((id(p), p) for p in fitting)
         return list(found.values())
@@ -270,6 +269,16 @@ class Module(Described, RefusesKeywords):
             if gradient is not None:
                 assign_gradient(parameter, gradient, target)
         return self
+
+
+def _cure(names: list[str], pattern: str) -> str:
+    """What to write in place of a name that fits no parameter."""
+    dotted = pattern.replace("[", ".").replace("]", "")
+    for other in (dotted, f"*.{dotted}"):
+        if any(_fits(name, other) for name in names):
+            return f"Write {other!r}."
+    known = ", ".join(names[:3]) or "none"
+    return f"The names begin with {known}: see named_parameters()."
 
 
 def _fits(name: str, pattern: str) -> bool:
