@@ -68,7 +68,7 @@ FAMILIES = (
     Family(
         "losses",
         "Losses",
-        ("cross_entropies", "loss", "ctc"),
+        ("cross_entropies", "loss", "ctc_losses"),
         "cosine, CrossEntropyLoss, BCEWithLogitsLoss, MSELoss, L1Loss, logistic loss, criterion",
     ),
     Family(
