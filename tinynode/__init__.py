@@ -135,6 +135,7 @@ __all__ = [
     "show",
     "summary",
     "synchronize",
+    "testing",
     "to_host",
     "trace",
     "transforms",
@@ -151,11 +152,13 @@ _LATE = {
     "show": "tinynode.show",
     "diagnose": "tinynode.doctor",
     "summary": "tinynode.nn.summary",
+    "testing": "tinynode.testing",
 }
 """The names that import a module at the first use: many programs draw no pictures."""
 
 if typing.TYPE_CHECKING:
     from tinynode import show as show
+    from tinynode import testing as testing
     from tinynode.doctor import diagnose as diagnose
     from tinynode.nn.summary import summary as summary
 else:
@@ -165,5 +168,5 @@ else:
         if name not in _LATE:
             raise habits.missing_attribute("tn", name, __all__, functions.__all__)
         module = importlib.import_module(_LATE[name])
-        globals()[name] = module if name == "show" else getattr(module, name)
+        globals()[name] = getattr(module, name, module)
         return globals()[name]

@@ -21,7 +21,7 @@ VariableNode __version__ array_api array_namespace as_array as_variable asarray 
 compile config custom_fixed_point custom_root diagnose distributed enable_grad force_backprop_mode
 forget functions get_device global_config grad gradient gradient_check hessian hooks hvp interop
 is_debug jacfwd jacobian jacrev jvp linearize namespace_of net newton nn no_backprop_mode no_grad
-random register_backend seed set_debug show summary synchronize to_host trace transforms
+random register_backend seed set_debug show summary synchronize testing to_host trace transforms
 using_config using_device value_and_grad vjp vmap
 """
 
@@ -73,8 +73,8 @@ TanhGELUGrad ToDevice Trunc Unfold Unstack VecDot VectorNorm Where ZeroSafeDivid
 """
 
 SHOW = """
-CCode Diagram Film Plot bars c fallbacks graph histogram lines matrix points record text
-training_curves transfers watch
+CCode Comparison Diagram Difference Film Plot bars c compare fallbacks graph histogram lines matrix
+points record text training_curves transfers watch
 """
 
 LINALG = """

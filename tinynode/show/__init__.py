@@ -2,12 +2,14 @@
 
 ``text`` draws a graph with characters: ``x.node <- Multiply <- y.node``. ``graph`` draws a
 picture. ``record`` films forward and backward steps; ``watch`` adds pictures of predictions.
+``compare`` finds the first step in which two films differ.
 ``fallbacks`` is the table of the kernels in use, and of the functions without a kernel. ``c`` is
 the C of a compiled function.
 """
 
 from tinynode.show.c_code import CCode, c
 from tinynode.show.fallbacks import fallbacks
+from tinynode.show.films.comparison import Comparison, Difference, compare
 from tinynode.show.films.film import Film
 from tinynode.show.films.recorder import record
 from tinynode.show.films.watching import watch
@@ -21,11 +23,14 @@ from tinynode.show.transfers import transfers
 
 __all__ = [
     "CCode",
+    "Comparison",
     "Diagram",
+    "Difference",
     "Film",
     "Plot",
     "bars",
     "c",
+    "compare",
     "fallbacks",
     "graph",
     "histogram",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy
@@ -35,11 +36,38 @@ Number = int | float | str | None
 """A number for JSON: None stands for nan, "inf" and "-inf" for the infinities."""
 
 
+@dataclass(frozen=True)
+class Content:
+    """What a film has of an array.
+
+    Attributes:
+        shape: the shape of the array.
+        dtype: its dtype.
+        cells: the bytes of the elements, of all or of a sample.
+        statistics: the bytes of smallest, largest and mean of the finite elements, in double
+            precision; empty if all elements are in cells.
+        bad: the number of elements that are not finite, of an array with statistics.
+    """
+
+    shape: tuple[int, ...]
+    dtype: Any
+    cells: bytes
+    statistics: bytes = b""
+    bad: int = 0
+
+    def numbers(self) -> Any:
+        """The elements and the statistics, in double precision."""
+        cells = numpy.frombuffer(self.cells, self.dtype)
+        wide = numpy.complex128 if self.dtype.kind == "c" else numpy.float64
+        return numpy.concatenate([cells.astype(wide), numpy.frombuffer(self.statistics)])
+
+
 class Values:
     """The values of a film, each once, known by their indexes."""
 
     def __init__(self) -> None:
         self._index: dict[Any, int] = {}
+        self._keys: list[Any] = []
 
     def __len__(self) -> int:
         return len(self._index)
@@ -56,7 +84,18 @@ class Values:
             key: Any = (host.shape, host.dtype, host.tobytes())
         else:
             key = (host.shape, host.dtype, _sample(host).tobytes(), _statistics(host))
-        return self._index.setdefault(key, len(self._index))
+        index = self._index.setdefault(key, len(self._keys))
+        if index == len(self._keys):
+            self._keys.append(key)
+        return index
+
+    def content(self, index: int) -> Content:
+        """What the film has of the array with an index."""
+        shape, dtype, cells, *more = self._keys[index]
+        if not more:
+            return Content(shape, dtype, cells)
+        three, bad = more[0]
+        return Content(shape, dtype, cells, three, bad)
 
     def data(self, iterations: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """All values for JSON; in a long film, some iterations keep the elements of arrays.

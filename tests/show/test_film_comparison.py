@@ -1,0 +1,226 @@
+"""Two films laid on each other: planted differences are found at their step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinynode as tn
+from tinynode import nn, show
+from tinynode.commands.step import film_of_script
+
+F = tn.functions
+
+PROGRAM = """
+import numpy as np
+import tinynode as tn
+from tinynode import functions as F
+from tinynode import nn
+
+tn.seed(0)
+numbers = np.random.default_rng(0)
+x = tn.asarray(numbers.standard_normal((4, 3)), "float32", requires_grad=False)
+t = tn.asarray(numbers.standard_normal((4, 2)), "float32", requires_grad=False)
+hidden, norm, out = nn.Linear(3, 5), nn.LayerNorm(5), nn.Linear(5, 2)
+parameters = [*hidden.parameters(), *norm.parameters(), *out.parameters()]
+optimizer = nn.Adam(parameters, lr=0.01)
+for i in range(2):
+    h = F.tanh(hidden(x))
+    n = norm(h)
+    d = F.dropout(n, 0.25)
+    y = out(d)
+    error = y - t
+    loss = F.mean(error * error)
+    optimizer.cleargrads()
+    loss.backward()
+    optimizer.update()
+"""
+"""Each planted difference is an edit of a line of this program."""
+
+
+def film_of(tmp_path: Path, *edits: tuple[str, str]) -> show.Film:
+    """The film of the program with edits."""
+    text = PROGRAM
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new)
+    path = tmp_path / "program.py"
+    path.write_text(text)
+    film, status = film_of_script(str(path), [], text)
+    assert status == 0
+    return film
+
+
+PLANTED = {
+    "a sign": ("y - t", "t - y", "step 9, forward of Subtract, operand y, "),
+    "an axis": (
+        "F.mean(error * error)",
+        "F.mean(F.mean(error * error, axis=0))",
+        "step 11, forward of Mean, result loss, shapes () and (2,)",
+    ),
+    "a seed": ("tn.seed(0)", "tn.seed(1)", "step 1, forward of Linear, operand hidden.weight, "),
+    "a dtype": (
+        '(4, 3)), "float32"',
+        '(4, 3)), "float64"',
+        "step 1 of the second film, forward of AsType",
+    ),
+    "a dropped accumulation": (
+        "    optimizer.cleargrads()",
+        "    if not i: optimizer.cleargrads()",
+        "step 47, end of backward, ",
+    ),
+    "a missing update": (
+        "    optimizer.update()",
+        "    if i: optimizer.update()",
+        "step 24 of the first film, update of Adam",
+    ),
+    "two updates": (
+        "    optimizer.update()",
+        "    optimizer.update(); optimizer.update()",
+        "step 25 of the second film, update of Adam",
+    ),
+    "a rate": ("lr=0.01", "lr=0.02", "step 24, update of Adam, settings, "),
+    "an optimizer": (
+        "nn.Adam(parameters, lr=0.01)",
+        "nn.AdamW(parameters, lr=0.01, weight_decay=0.1)",
+        "step 24 of the first film, update of Adam, where the second film has update of AdamW",
+    ),
+    "an activation": (
+        "F.tanh",
+        "F.sigmoid",
+        "step 2 of the first film, forward of Tanh, where the second film has forward of Sigmoid",
+    ),
+    "a ratio": ("0.25", "0.5", "step 6, forward of DropoutMask, result "),
+    "no dropout": ("0.25", "0.0", "step 6 of the first film, forward of DropoutMask"),
+    "an eps": ("nn.LayerNorm(5)", "nn.LayerNorm(5, 1e-3)", "step 3, forward of Standardize, resu"),
+    "a missing layer": ("norm(h)", "norm.beta + h * norm.gamma", "step 3 of the first film, for"),
+    "a factor": (
+        "F.mean(error * error)",
+        "F.mean(error * error) * 2.0",
+        "step 12 of the second film, forward of Multiply",
+    ),
+    "a penalty": (
+        "F.mean(error * error)",
+        "F.mean(error * error) + 1e-3 * F.sum(hidden.weight**2)",
+        "step 12 of the second film, forward of PowConstant(2)",
+    ),
+    "clipping": (
+        "    optimizer.update()",
+        "    nn.clip_gradients(parameters, 0.01); optimizer.update()",
+        "step 24, update of Adam, gradient of hidden.weight, ",
+    ),
+    "an order of examples": (
+        "(numbers.standard_normal((4, 3))",
+        "(numbers.standard_normal((4, 3))[::-1].copy()",
+        "step 1, forward of Linear, operand x, ",
+    ),
+    "a NaN": ("= out(d)", "= out(d) * (np.nan if i else 1.0)", "step 9 of the second film, forwa"),
+    "another iteration": ("range(2)", "range(3)", "step 49 of the second film, forward of Linear"),
+    "a left-out parameter": (
+        "[*hidden.parameters(), *norm",
+        "[*norm",
+        "step 24, update of Adam, number of arrays, 31 and 21 arrays",
+    ),
+}
+"""By name: the text, the text in its place, and where the comparison has to point."""
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_difference_is_found_at_its_step(name: str, tmp_path: Path) -> None:
+    old, new, where = PLANTED[name]
+    found = show.compare(film_of(tmp_path), film_of(tmp_path, (old, new)))
+    assert found and str(found.first).startswith(where)
+    assert str(found).startswith(f"first difference: {where}")
+    numbers = [[n for n in side if n is not None] for side in zip(*found.pairs, strict=True)]
+    assert all(side == sorted(set(side)) for side in numbers)
+
+
+def test_equal_runs_have_no_difference(tmp_path: Path) -> None:
+    found = show.compare(film_of(tmp_path), film_of(tmp_path))
+    assert not found and found.first is None and found.largest == 0.0
+    assert str(found) == "no difference in 48 steps"
+
+
+class WrongSine(tn.FunctionNode):
+    """A sine whose gradient is that of another function in one element."""
+
+    def forward(self, inputs: Any) -> Any:
+        self.retain_inputs((0,))
+        return (np.sin(inputs[0]),)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        (x,) = self.get_retained_inputs()
+        slope = F.cos(x) + np.asarray([0.0, self.error, 0.0])
+        return (grad_outputs[0] * slope,)
+
+
+def test_a_wrong_gradient_is_found_in_the_backward_step() -> None:
+    def run(error: float) -> show.Film:
+        x = tn.Variable(np.asarray([0.1, 0.2, 0.3]), name="x")
+        node = WrongSine()
+        node.error = error  # type: ignore[attr-defined]
+        with show.record() as film:
+            F.sum(node.apply((x,))[0] ** 2).backward()
+        return film
+
+    found = show.compare(run(0.0), run(0.25))
+    first = found.first
+    assert first is not None and first.steps == (7, 7)
+    assert (first.event, first.part) == ("backward of WrongSine", "gradient of x")
+    assert first.size == pytest.approx(0.25 * 2 * np.sin(0.2))
+    assert not show.compare(run(0.0), run(1e-14)) and show.compare(run(0.0), run(1e-14)).largest
+    assert show.compare(run(0.0), run(1e-14), tolerance=0.0)
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_devices_and_dtypes_differ_by_rounding_alone(device: str, dtype: str) -> None:
+    def run() -> None:
+        tn.seed(0)
+        model = nn.Sequential(nn.Linear(20, 30), F.relu, nn.Linear(30, 3))
+        x = np.random.default_rng(1).standard_normal((40, 20))
+        for p in model.parameters():
+            p.array = p.xp.astype(p.array, getattr(p.xp, dtype))
+        F.sum(F.softmax(model(tn.asarray(x, dtype))) ** 2).backward()
+
+    with show.record() as one, tn.using_device("numpy"):
+        run()
+    with show.record() as other, tn.using_device(device):
+        run()
+    tn.testing.assert_same_run(one, other)
+
+
+def test_large_arrays_are_compared_by_a_sample_and_three_numbers() -> None:
+    def run(x: Any) -> show.Film:
+        with show.record() as film:
+            F.exp(tn.asarray(x))
+        return film
+
+    x = np.zeros((100, 100), np.float32)
+    for value in (5.0, -5.0, np.nan):
+        other = x.copy()
+        other[51, 53] = value  # in no sample
+        assert show.compare(run(x), run(other)).first.part.startswith("operand")
+    assert not show.compare(run(x), run(x + np.float32(0.0)))
+
+
+def test_an_assertion_names_the_first_difference() -> None:
+    w = tn.asarray([1.0, 2.0], requires_grad=True)
+    tn.testing.assert_same_run(lambda: F.sum(w * w), lambda: F.sum(w * w))
+    with pytest.raises(AssertionError, match=r"the runs differ.\nfirst difference: step 1, forw"):
+        tn.testing.assert_same_run(lambda: F.sum(w * w), lambda: F.sum(w * 2.0))
+
+
+def test_what_is_no_film_is_refused() -> None:
+    film = show.record()
+    with pytest.raises(TypeError, match=r"compare: film_a must be a film of tn\.show\.record"):
+        show.compare(film, film)  # type: ignore[arg-type]
+    with show.record() as empty:
+        pass
+    with pytest.raises(ValueError, match="compare: film_a has no steps"):
+        show.compare(empty, empty)
+    with pytest.raises(TypeError, match="assert_same_run: run_b must be a film"):
+        tn.testing.assert_same_run(lambda: F.exp(tn.asarray([1.0])), 3)  # type: ignore[arg-type]
