@@ -10,6 +10,7 @@ import pytest
 
 import tinynode as tn
 from tinynode import nn, show
+from tinynode.__main__ import main
 from tinynode.commands.step import film_of_script
 
 F = tn.functions
@@ -224,3 +225,85 @@ def test_what_is_no_film_is_refused() -> None:
         show.compare(empty, empty)
     with pytest.raises(TypeError, match="assert_same_run: run_b must be a film"):
         tn.testing.assert_same_run(lambda: F.exp(tn.asarray([1.0])), 3)  # type: ignore[arg-type]
+
+
+# --- the page ------------------------------------------------------------------------------------
+
+
+def parted(flip: bool) -> show.Film:
+    """Two iterations; the second run subtracts in the other order, and squares once more."""
+    x, y = [tn.Variable(np.asarray([1.0, 3.0]) * k, name=n) for k, n in ((1, "x"), (2, "y"))]
+    with show.record("other" if flip else "one") as film:
+        for _ in range(2):
+            z = y - x if flip else x - y
+            if flip:
+                z = z * z
+            F.sum(z).backward()
+    return film
+
+
+def test_a_page_has_the_arrays_of_both_films_and_their_difference() -> None:
+    data = show.compare(parted(False), parted(True)).data()
+    compared = data["compared"]
+    assert compared["first"] == [0, 0] and compared["titles"] == ["one", "other"]
+    iteration, step, rows = compared["steps"][0]
+    assert (iteration, step) == (0, 0)
+    part, node, here, there, gap, words = rows[0]
+    assert part.startswith("operand") and node is not None and words == "3"
+    cells = [data["values"][index]["cells"] for index in (there, here, gap)]
+    assert cells == [[1.0, 3.0], [2.0, 6.0], [1.0, 3.0]]
+    alone = [rows for _, _, rows in compared["steps"] if not rows[0][0]]
+    assert len(alone) == 4, "forward and backward of the square, twice"
+    back = show.compare(parted(True), parted(False)).data()["compared"]
+    assert [words for _, _, words in back["missing"]] == [
+        ["forward of Multiply"], ["backward of Multiply"],
+    ] * 2  # fmt: skip
+
+
+def test_a_comparison_is_a_page_and_a_frame(tmp_path: Path) -> None:
+    found = show.compare(parted(False), parted(True))
+    found.save(tmp_path / "both.html")
+    assert "difference-next" in (tmp_path / "both.html").read_text(encoding="utf-8")
+    assert "<iframe" in found._repr_html_()
+    with pytest.raises(ValueError, match=r"the path must end in \.html"):
+        found.save(tmp_path / "both.json")
+
+
+def test_the_page_opens_at_the_first_difference(browser: Any, tmp_path: Path) -> None:
+    found = show.compare(parted(False), parted(True))
+    found.save(tmp_path / "both.html")
+    context = browser.new_context()
+    problems: list[str] = []
+    page = context.new_page()
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
+    page.goto((tmp_path / "both.html").as_uri())
+    assert page.inner_text("#compared-sentence").startswith("first difference: step 1, forward of")
+    assert page.inner_text("#counter").startswith("1 of ")
+    shown = page.inner_text("#compared-body")
+    assert "first film, one" in shown and "second minus first" in shown
+    assert page.locator(".node.differs").count() >= 1
+    page.click("#difference-next")
+    assert "The second film alone has this step." in page.inner_text("#compared-body")
+    page.click("#difference-first")
+    assert page.get_attribute("#difference-back", "aria-disabled") == "true"
+    context.close()
+    assert problems == []
+
+
+def test_the_command_compares_two_scripts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "import tinynode as tn\nx = tn.asarray(tn.random.normal((3,)))\ny = x * 2.0\n"
+    Path("a.py").write_text(text)
+    Path("b.py").write_text(text.replace("2.0", "3.0"))
+    assert main(["step", "a.py", "--against", "b.py", "--no-open"]) == 1
+    told = capsys.readouterr().out
+    assert told.startswith("first difference: step 1, forward of Multiply, operand 2.0, 1\n")
+    assert told.endswith("written to a-against-b.html\n") and Path("a-against-b.html").exists()
+    assert main(["step", "a.py", "--against", "a.py", "--no-open", "--output", "x.html"]) == 0
+    assert capsys.readouterr().out.startswith("no difference in 1 steps")
+    for arguments in (["--against", "c.py"], ["--against", "b.py", "--quiz"]):
+        assert main(["step", "a.py", *arguments]) == 2
+        assert capsys.readouterr().err.startswith("python -m tinynode step: error: ")

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tinynode import random
 from tinynode.atomic_file import check_writable
 from tinynode.commands.command_line import CommandError, Parser, positive_count, positive_number
 from tinynode.learn import ENGINE
@@ -57,17 +58,19 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     help_text = "the most steps of the film; default: 30000"
     add("--most", metavar="STEPS", type=positive_count, default=None, help=help_text)
     add("--quiz", action="store_true", help="the page asks questions about the steps")
+    help_text = "film another script too, and show the first step in which the two differ"
+    add("--against", metavar="OTHER", help=help_text)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the script and show the film; returns 1 if the script failed."""
     script, arguments = _take_script(options)
-    if not os.path.isfile(script):
-        what = "is a folder" if os.path.isdir(script) else "does not exist"
-        raise CommandError(f"{script} {what}: give the path of a Python file.")
+    _check_script(script)
     for name, is_set in (("--quiz", options.quiz), ("--serve", options.serve)):
         if is_set and options.text:
             raise CommandError(f"{name} needs the page: leave out --text.")
+    if options.against is not None:
+        return _compare(options, script, arguments)
     if options.serve:
         return _serve(options, script, arguments)
     output = options.output or f"{Path(script).stem}.html"
@@ -95,6 +98,45 @@ def run(options: argparse.Namespace) -> int:
     if is_page and not options.no_open and not webbrowser.open(path.as_uri()):
         print(f"no browser was found here: open {path.as_uri()} in one")
     return status
+
+
+def _check_script(script: str) -> None:
+    if not os.path.isfile(script):
+        what = "is a folder" if os.path.isdir(script) else "does not exist"
+        raise CommandError(f"{script} {what}: give the path of a Python file.")
+
+
+def _compare(options: argparse.Namespace, script: str, arguments: list[str]) -> int:
+    """Film two scripts, and show where they differ; returns 1 if they do, or if one failed.
+
+    Both begin with the same state of the random generators.
+    """
+    # here, since other commands compare nothing
+    from tinynode.show.films.comparison import compare
+
+    for name in ("text", "serve", "quiz"):
+        if getattr(options, name):
+            raise CommandError(f"--against shows a page of two films: leave out --{name}.")
+    _check_script(options.against)
+    output = options.output or f"{Path(script).stem}-against-{Path(options.against).stem}.html"
+    path = Path(output).absolute()  # a script may go to another folder
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise CommandError(f"--output {output}: a comparison is a page, and ends in .html.")
+    _check_output(output, path)
+    films = []
+    state = random.get_state()
+    for one in (script, options.against):
+        random.set_state(state)
+        film, status = film_of_script(one, arguments, most=options.most)
+        if not len(film):
+            raise CommandError(f"{one} has no steps of tinynode to compare.", status=1)
+        films.append(film)
+    found = compare(films[0], films[1])
+    found.save(path)
+    print(printable_lines(f"{found}\nwritten to {output}"), flush=True)
+    if not options.no_open and not webbrowser.open(path.as_uri()):
+        print(f"no browser was found here: open {path.as_uri()} in one")
+    return 1 if found or status else 0
 
 
 def _serve(options: argparse.Namespace, script: str, arguments: list[str]) -> int:

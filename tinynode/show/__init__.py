@@ -9,7 +9,8 @@ the C of a compiled function.
 
 from tinynode.show.c_code import CCode, c
 from tinynode.show.fallbacks import fallbacks
-from tinynode.show.films.comparison import Comparison, Difference, compare
+from tinynode.show.films.comparison import Comparison, compare
+from tinynode.show.films.differences import Difference
 from tinynode.show.films.film import Film
 from tinynode.show.films.recorder import record
 from tinynode.show.films.watching import watch

@@ -1,82 +1,42 @@
-"""Two films laid on each other: the first step whose values differ.
+"""Two films laid on each other: where they part, in words and as a page.
 
-Requirement: "where do these two runs part?" has an answer that points at a step, a function and an
-array. So the steps of both films are aligned by structure, and the values of each pair of steps
-are compared in the order of the computation: operands, results, gradients, updates.
+The page is that of the second film. Its data has a part "compared":
 
-Steps with the same kind, depth and function are a pair. A step that has no partner is a difference
-too. Of an array with more than 256 elements, a film has some elements, the extremes and the mean.
+    sentence    where the films part
+    titles      of both films
+    first       [iteration, step] of the first difference in the second film, from 0
+    steps       [iteration, step, differences]
+    missing     [iteration, step, words]: steps that the first film alone has, before a step
+
+A difference is [part, node, here, there, gap, words]. ``here``, ``there`` and ``gap`` are indexes
+into "values", or None.
 """
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import Any
 
-import numpy
-
+from tinynode.atomic_file import replace_file
 from tinynode.errors import describe
+from tinynode.safe_files import checked_path
+from tinynode.show.films.differences import (
+    Difference,
+    Side,
+    aligned,
+    compare_steps,
+    instead,
+    number_of,
+)
+from tinynode.show.films.film import framed
 from tinynode.show.films.nodes import Recording
-from tinynode.show.films.text import Step, labels_of, steps_of
-from tinynode.show.films.values import Content
+from tinynode.show.films.text import steps_of
+from tinynode.show.films.values import describe_gap
 
-Pair: TypeAlias = tuple[int, int] | tuple[int, None] | tuple[None, int]
-"""The indexes of a step in both films; None for a film without the step."""
-
-MOST_UNPAIRED = 3_000
-"""Between the common steps at the start and at the end, so many steps of a film are aligned."""
-
-
-class Part(NamedTuple):
-    """An array, or a setting, of a step.
-
-    Attributes:
-        name: such as ``"gradient of w"``.
-        node: the id of the node in the film, or None.
-        value: the index of the array in the film's values, or None.
-        setting: the text of a setting.
-    """
-
-    name: str
-    node: str | None
-    value: int | None
-    setting: str = ""
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A part of a step that differs between two films.
-
-    Attributes:
-        steps: the numbers of the step in both films, from 1; None for a step without a partner.
-        event: such as ``"backward of Tanh"``.
-        part: such as ``"gradient of w"``; empty for a step without a partner.
-        size: the largest distance of two elements; infinity for other shapes, for NaN beside a
-            number and for a step without a partner.
-        values: the indexes of the arrays in the values of both films.
-        note: what differs if no number does, such as two shapes.
-    """
-
-    steps: tuple[int | None, int | None]
-    event: str
-    part: str
-    size: float
-    values: tuple[int | None, int | None] = (None, None)
-    note: str = ""
-
-    def __str__(self) -> str:
-        one, other = self.steps
-        number = f"step {one if one is not None else other}"
-        if one is None or other is None:
-            which = "second" if one is None else "first"
-            return f"{number} of the {which} film, {self.event}{self.note}"
-        if one != other:
-            number += f" ({other} in the second film)"
-        size = self.note or f"{self.size:.1e}"
-        return f"{number}, {self.event}, {self.part}, {size}"
+MOST_ARRAYS = 600
+"""The differences whose arrays are in the page, the first ones; of the others, the size."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +49,14 @@ class Comparison:
             the step.
         differences: the parts that differ, in the order of the steps.
         largest: the largest distance of two elements that counts as no difference.
+        films: the films.
     """
 
     titles: tuple[str, str]
     pairs: list[tuple[int | None, int | None]] = field(repr=False)
     differences: list[Difference] = field(repr=False)
-    largest: float = 0.0
+    largest: float
+    films: tuple[Recording, Recording] = field(repr=False)
 
     @property
     def first(self) -> Difference | None:
@@ -108,7 +70,7 @@ class Comparison:
     def __str__(self) -> str:
         shared = sum(None not in pair for pair in self.pairs)
         if self.first is None:
-            rest = f", up to {self.largest:.1e}" if self.largest else ""
+            rest = f", up to {self.largest:.2g}" if self.largest else ""
             return f"no difference in {shared} steps{rest}"
         differ = {one.steps for one in self.differences if None not in one.steps}
         lines = [
@@ -121,6 +83,34 @@ class Comparison:
                 lines.append(f"only in the {word} film: {own} steps")
         return "\n".join(lines)
 
+    # --- formats ---------------------------------------------------------------------------------
+
+    def data(self) -> dict[str, Any]:
+        """The second film for JSON, with the arrays of the first one beside what differs."""
+        return _data(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write a page: the second film, which begins at the first difference.
+
+        Each step shows what differs: the array of both films, and the difference as a picture.
+
+        Raises:
+            ValueError: the path does not end in ``.html``.
+        """
+        path = checked_path("Comparison.save", path)
+        if Path(path).suffix.lower() not in (".html", ".htm"):
+            raise ValueError(f"Comparison.save: the path must end in .html, got {str(path)!r}.")
+        replace_file(path, self._page().encode("utf-8", "replace"))
+
+    def _page(self) -> str:
+        from tinynode.show.page.document import page  # here, since recording needs no page
+
+        return page(self.data())
+
+    def _repr_html_(self) -> str:
+        """The page in a frame, for notebooks."""
+        return framed(self._page())
+
 
 def compare(film_a: Recording, film_b: Recording, *, tolerance: float | None = None) -> Comparison:
     """Lay two films on each other, and find the first step whose values differ.
@@ -131,7 +121,7 @@ def compare(film_a: Recording, film_b: Recording, *, tolerance: float | None = N
         ...         F.sum(w * rate).backward()
         ...     return film
         >>> print(tn.show.compare(run(0.1), run(0.2)).first)
-        step 1, forward of Multiply, operand rate, 1.0e-01
+        step 1, forward of Multiply, operand rate, 0.1
 
     Args:
         film_a: a film of ``tn.show.record``.
@@ -153,192 +143,103 @@ def compare(film_a: Recording, film_b: Recording, *, tolerance: float | None = N
             raise ValueError(f"compare: {name} has no steps: its block ran nothing of tinynode.")
     if tolerance is not None and not (0.0 <= tolerance < math.inf):
         raise ValueError(f"compare: tolerance must be a number, 0 or more, got {tolerance}.")
-    one, other = _Side(film_a), _Side(film_b)
-    pairs = _aligned(one.keys, other.keys)
+    one, other = Side(film_a), Side(film_b)
+    pairs = aligned(one.keys, other.keys)
     differences: list[Difference] = []
     largest = 0.0
     for place, (i, j) in enumerate(pairs):
         if i is None or j is None:
-            steps = _number(i), _number(j)
+            steps = number_of(i), number_of(j)
             event = other.events[j or 0] if i is None else one.events[i]
-            instead = _instead(pairs, place, other)
-            differences.append(Difference(steps, event, "", math.inf, note=instead))
+            note = instead(pairs, place, other)
+            differences.append(Difference(steps, event, "", math.inf, note=note))
             continue
-        for found in _compare_steps(one, i, other, j, tolerance):
+        for found in compare_steps(one, i, other, j, tolerance):
             if found.part:
                 differences.append(found)
             else:
                 largest = max(largest, found.size)
     titles = (film_a.title or "", film_b.title or "")
-    numbers = [(_number(i), _number(j)) for i, j in pairs]
-    return Comparison(titles, numbers, differences, largest)
+    numbers = [(number_of(i), number_of(j)) for i, j in pairs]
+    return Comparison(titles, numbers, differences, largest, (film_a, film_b))
 
 
-def _instead(pairs: Sequence[Pair], place: int, other: _Side) -> str:
-    """For a step of the first film alone: the step that the second film has in its place."""
-    after = place
-    while after < len(pairs) and pairs[after][1] is None:
-        after += 1
-    begins = place == 0 or pairs[place - 1][1] is not None
-    if not begins or after == place or after == len(pairs) or pairs[after][0] is not None:
-        return ""
-    return f", where the second film has {other.events[pairs[after][1] or 0]}"
+# --- the page ------------------------------------------------------------------------------------
 
 
-def _number(index: int | None) -> int | None:
-    return None if index is None else index + 1
+def _data(found: Comparison) -> dict[str, Any]:
+    """The second film for JSON, with the part "compared"."""
+    # here, since recording needs no layout
+    from tinynode.show.films.data import film_data
+
+    data = film_data(found.films[1])
+    places = _places(data)
+    arrays = _Arrays(found, data["values"])
+    steps: dict[tuple[int, int], list[Any]] = {}
+    missing: dict[tuple[int, int], list[str]] = {}
+    for one in found.differences:
+        number = one.steps[1]
+        if number is None:
+            place = places[min(_next_step(found, one), len(places)) - 1]
+            missing.setdefault(place, []).append(one.event)
+            continue
+        steps.setdefault(places[number - 1], []).append(arrays.row(one))
+    first = min([*steps, *missing], default=None)
+    if all(found.titles):
+        data["title"] = f"{found.titles[1]}, compared with {found.titles[0]}"
+    data["compared"] = {
+        "sentence": str(found),
+        "titles": list(found.titles),
+        "first": None if first is None else list(first),
+        "steps": [[*place, rows] for place, rows in sorted(steps.items())],
+        "missing": [[*place, words] for place, words in sorted(missing.items())],
+    }
+    return data
 
 
-class _Side:
-    """The steps of a film, in the order of the film.
+def _places(data: dict[str, Any]) -> list[tuple[int, int]]:
+    """The iteration and the step in it, from 0, of each step of the film."""
+    found: list[tuple[int, int]] = []
+    for iteration, _ in steps_of(data):
+        is_next = not found or found[-1][0] != iteration - 1
+        found.append((iteration - 1, 0 if is_next else found[-1][1] + 1))
+    return found
+
+
+def _next_step(found: Comparison, one: Difference) -> int:
+    """The number of the step of the second film that comes after a step of the first film."""
+    place = found.pairs.index(one.steps)
+    later = [number for _, number in found.pairs[place:] if number is not None]
+    return later[0] if later else len(found.pairs)
+
+
+class _Arrays:
+    """Adds the arrays of differences to the values of a page.
 
     Attributes:
-        values: the film's values.
-        keys: for each step what a partner must have too.
-        events: the step in words, such as ``"forward of Tanh"``.
-        parts: the arrays of each step.
+        values: the values of the page.
     """
 
-    def __init__(self, film: Recording) -> None:
-        # here, since recording needs no layout
-        from tinynode.show.films.data import film_data
+    def __init__(self, found: Comparison, values: list[dict[str, Any]]) -> None:
+        self.films = found.films
+        self.values = values
+        self._added = 0
+        self._of_first: dict[int, int] = {}
 
-        data = film_data(film)
-        labels = [labels_of(picture) for picture in data["pictures"]]
-        self.values = film.values
-        self.keys: list[Any] = []
-        self.events: list[str] = []
-        self.parts: list[list[Part]] = []
-        for iteration, step in steps_of(data):
-            names = labels[data["iterations"][iteration - 1]["picture"]]
-            function = names.get(step["function"] or "", step["class"] or "")
-            self.keys.append((step["kind"], step["depth"], function))
-            self.events.append(_event(step["kind"], function))
-            self.parts.append(list(_parts(step, names)))
+    def row(self, one: Difference) -> list[Any]:
+        """A difference, with the indexes of its arrays."""
+        there, here = one.values
+        words = one.words if one.part else ""
+        if self._added >= MOST_ARRAYS or there is None or here is None:
+            return [one.part, one.node, here, None, None, words]
+        self._added += 1
+        first, second = [film.values for film in self.films]
+        gap = describe_gap(first.content(there), second.content(here))
+        if there not in self._of_first:
+            self._of_first[there] = self._add(first.describe(there))
+        gap_index = None if gap is None else self._add(gap)
+        return [one.part, one.node, here, self._of_first[there], gap_index, words]
 
-
-def _event(kind: str, function: str) -> str:
-    if kind == "sweep":
-        return "start of backward"
-    if kind == "end":
-        return "end of backward"
-    if kind == "update":
-        return f"update of {function}"
-    return f"{kind} of {function}" if function else kind
-
-
-def _parts(step: Step, labels: Mapping[str, str]) -> Iterator[Part]:
-    """The arrays of a step, in the order of the computation."""
-    kind = step["kind"]
-    if kind == "forward":
-        yield from (Part(f"operand {labels[node]}", node, value) for node, value in step["inputs"])
-        yield from (Part(f"result {labels[node]}", node, value) for node, value in step["outputs"])
-        return
-    for node, value, *_ in step["grad_outputs"]:
-        yield Part(f"gradient of {labels[node]}", node, value)
-    if kind == "backward":
-        for node, value in (*step["inputs"], *step["outputs"]):
-            yield Part(f"retained {labels[node]}", node, value)
-    for node, value, how, total in step["grad_inputs"]:
-        yield Part(f"gradient of {labels[node]}", node, value)
-        if how == "added":
-            yield Part(f"sum of the gradients of {labels[node]}", node, total)
-    if step["updates"]:
-        yield Part("settings", None, None, str(step["optimizer"]))
-    for node, before, gradient, after, moments in step["updates"]:
-        label = labels[node]
-        yield Part(f"{label} before", node, before)
-        yield Part(f"gradient of {label}", node, gradient)
-        yield from (Part(f"{name} of {label}", node, new) for name, _, new in moments)
-        yield Part(f"{label} after", node, after)
-
-
-# --- pairs of steps ------------------------------------------------------------------------------
-
-
-def _aligned(one: Sequence[Any], other: Sequence[Any]) -> list[Pair]:
-    """The pairs of steps with equal keys, and the steps without a partner, in order."""
-    start = 0
-    while start < min(len(one), len(other)) and one[start] == other[start]:
-        start += 1
-    end = 0
-    while end < min(len(one), len(other)) - start and one[-1 - end] == other[-1 - end]:
-        end += 1
-    pairs: list[Pair] = [(i, i) for i in range(start)]
-    rest = one[start : len(one) - end], other[start : len(other) - end]
-    matcher = difflib.SequenceMatcher(
-        None, rest[0][:MOST_UNPAIRED], rest[1][:MOST_UNPAIRED], autojunk=False
-    )
-    for tag, i, i_end, j, j_end in matcher.get_opcodes():
-        if tag == "equal":
-            pairs += [(start + i + k, start + j + k) for k in range(i_end - i)]
-            continue
-        pairs += [(start + k, None) for k in range(i, i_end)]
-        pairs += [(None, start + k) for k in range(j, j_end)]
-    pairs += [(k, None) for k in range(start + MOST_UNPAIRED, len(one) - end)]
-    pairs += [(None, k) for k in range(start + MOST_UNPAIRED, len(other) - end)]
-    pairs += [(len(one) - k, len(other) - k) for k in range(end, 0, -1)]
-    return pairs
-
-
-def _compare_steps(
-    one: _Side, i: int, other: _Side, j: int, tolerance: float | None
-) -> Iterator[Difference]:
-    """The parts that differ; a part that does not differ has no name."""
-    steps, event = (i + 1, j + 1), one.events[i]
-    if len(one.parts[i]) != len(other.parts[j]):
-        counts = f"{len(one.parts[i])} and {len(other.parts[j])} arrays"
-        yield Difference(steps, event, "number of arrays", math.inf, note=counts)
-        return
-    for a, b in zip(one.parts[i], other.parts[j], strict=True):
-        if a.setting != b.setting:
-            note = f"{a.setting} and {b.setting}"
-            yield Difference(steps, event, a.name, math.inf, note=note)
-        if a.value is None or b.value is None:
-            if a.value is not b.value:
-                which = "second" if b.value is None else "first"
-                note = f"missing in the {which} film"
-                yield Difference(steps, event, a.name, math.inf, (a.value, b.value), note)
-            continue
-        first, second = one.values.content(a.value), other.values.content(b.value)
-        size, note = distance(first, second)
-        limit = _limit(first, second, tolerance)
-        name = "" if size <= limit and not note else a.name
-        yield Difference(steps, event, name, size, (a.value, b.value), note)
-
-
-# --- pairs of arrays -----------------------------------------------------------------------------
-
-
-def distance(one: Content, other: Content) -> tuple[float, str]:
-    """The largest distance of two elements, and what differs if no number does.
-
-    Infinity where one element alone is NaN, or infinite, and for other shapes.
-    """
-    if one == other:
-        return 0.0, ""
-    if one.shape != other.shape:
-        return math.inf, f"shapes {one.shape} and {other.shape}"
-    if one.bad != other.bad:
-        return math.inf, f"{one.bad} and {other.bad} elements that are not finite"
-    a, b = one.numbers(), other.numbers()
-    if not a.size:
-        return 0.0, ""
-    with numpy.errstate(all="ignore"):
-        gaps = numpy.abs(a - b)
-    gaps[(a == b) | ((a != a) & (b != b))] = 0.0
-    gaps[numpy.isnan(gaps)] = math.inf
-    return float(gaps.max()), ""
-
-
-def _limit(one: Content, other: Content, tolerance: float | None) -> float:
-    """The largest distance that is no difference."""
-    kinds = one.dtype.kind + other.dtype.kind
-    if tolerance is None:
-        if not set(kinds) & set("fc"):
-            return 0.0
-        floating = [dtype for dtype in (one.dtype, other.dtype) if dtype.kind in "fc"]
-        tolerance = max(float(numpy.finfo(dtype).eps) for dtype in floating) ** 0.75
-    sizes = numpy.abs(numpy.concatenate([one.numbers(), other.numbers()]))
-    finite = sizes[numpy.isfinite(sizes)]
-    return tolerance * float(finite.max()) if finite.size else 0.0
+    def _add(self, value: dict[str, Any]) -> int:
+        self.values.append(value)
+        return len(self.values) - 1

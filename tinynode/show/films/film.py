@@ -185,15 +185,20 @@ class Film(Recording):
 
     def _repr_html_(self) -> str:
         """The page in a frame, for notebooks."""
-        frame = html.escape(self._page(), quote=True)
-        return (
-            f'<iframe srcdoc="{frame}" title="film" '
-            'style="width: 100%; height: 720px; border: 0"></iframe>'
-        )
+        return framed(self._page())
 
     def walk(self) -> None:
         """Step through the film in the terminal, by keys."""
         walk(self.data())
+
+
+def framed(page: str) -> str:
+    """A page in a frame, for notebooks."""
+    text = html.escape(page, quote=True)
+    return (
+        f'<iframe srcdoc="{text}" title="film" '
+        'style="width: 100%; height: 720px; border: 0"></iframe>'
+    )
 
 
 def plural(number: int, word: str) -> str:

@@ -97,6 +97,10 @@ class Values:
         three, bad = more[0]
         return Content(shape, dtype, cells, three, bad)
 
+    def describe(self, index: int) -> dict[str, Any]:
+        """The array with an index for JSON, with its elements."""
+        return _describe(*self._keys[index], is_thin=False)
+
     def data(self, iterations: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """All values for JSON; in a long film, some iterations keep the elements of arrays.
 
@@ -119,6 +123,18 @@ class Values:
             _describe(*key, is_thin=i not in kept and sizes[i] > ALWAYS)
             for i, key in enumerate(self._index)
         ]
+
+
+def describe_gap(one: Content, other: Content) -> dict[str, Any] | None:
+    """For JSON the second array minus the first, or what is kept; None for other shapes."""
+    kinds = one.dtype.kind + other.dtype.kind
+    if one.shape != other.shape or len(one.cells) == 0 or "c" in kinds:
+        return None
+    cells = [numpy.frombuffer(x.cells, x.dtype).astype(numpy.float64) for x in (one, other)]
+    with numpy.errstate(all="ignore"):
+        gap = cells[1] - cells[0]
+    three = _statistics(gap) if math.prod(one.shape) > CELLS else None
+    return _describe(one.shape, gap.dtype, gap.tobytes(), three, is_thin=False)
 
 
 def _at_distance(count: int, distance: int) -> list[int]:

@@ -19,7 +19,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-STYLE = ("style.css", "chain.css", "watch.css", "quiz.css", "rerun.css")
+STYLE = ("style.css", "chain.css", "watch.css", "quiz.css", "rerun.css", "compare.css")
 """The style sheets, later ones in front."""
 
 SCRIPT = (
@@ -34,6 +34,7 @@ SCRIPT = (
     "watch.js",
     "panels.js",
     "quiz.js",
+    "compare.js",
     "rerun.js",
     "stepper.js",
 )

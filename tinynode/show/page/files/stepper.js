@@ -26,6 +26,7 @@ function moveTo(target, number = iteration) {
   showUserCode(currentStep());
   showClassCode(currentStep());
   showFocus();
+  showCompared();
   if (position !== before) find("focus-body").scrollTop = 0;
   scrollPanels();
 }
@@ -43,6 +44,7 @@ function changeIteration(number, touched) {
     if (isFitted) fit();
     else fitAtStart();
   } else {
+    if (compared) drawStrip();
     for (const id of nodes.keys()) touched.nodes.add(id);
     for (const id of gradientRows.keys()) touched.gradients.add(id);
     picture.edges.forEach((_, index) => touched.edges.add(index));
@@ -248,6 +250,7 @@ function drawStrip() {
     const [y, height] = { forward: [0, 0.5], backward: [0.5, 0.5], update: [0, 1], watch: [0.2, 0.6] }[phase];
     strip.append(svg("rect", { x: start, y, width: end - start, height, class: phase }));
   }
+  drawDifferences(strip);
 }
 
 function onClick(id, action) {
@@ -313,7 +316,8 @@ function start() {
   drawQuiz();
   drawEditor();
   drawWatched();
-  if (!goToAddress()) go(0, 0);
+  drawCompared();
+  if (!goToAddress() && !goToFirstDifference()) go(0, 0);
   fitAtStart();
   if (currentStep() !== null) scrollPanels(); // the view has its size now
   isStarted = true;

@@ -1,0 +1,255 @@
+"""The steps of two films: pairs by structure, and the arrays that differ in a pair.
+
+Requirement: "where do these two runs part?" has an answer that points at a step, a function and an
+array. So the steps of both films are aligned by structure. The values of a pair of steps are
+compared in the order of the computation: operands, results, gradients, updates.
+
+Steps with the same kind, depth and function are a pair. A step that has no partner is a difference
+too. Of an array with more than 256 elements, a film has some elements, the extremes and the mean.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy
+
+from tinynode.show.films.nodes import Recording
+from tinynode.show.films.text import Step, labels_of, steps_of
+from tinynode.show.films.values import Content
+
+Pair: TypeAlias = tuple[int, int] | tuple[int, None] | tuple[None, int]
+"""The indexes of a step in both films; None for a film without the step."""
+
+MOST_UNPAIRED = 3_000
+"""Between the common steps at the start and at the end, so many steps of a film are aligned."""
+
+
+class Part(NamedTuple):
+    """An array, or a setting, of a step.
+
+    Attributes:
+        name: such as ``"gradient of w"``.
+        node: the id of the node in the film, or None.
+        value: the index of the array in the film's values, or None.
+        setting: the text of a setting.
+    """
+
+    name: str
+    node: str | None
+    value: int | None
+    setting: str = ""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A part of a step that differs between two films.
+
+    Attributes:
+        steps: the numbers of the step in both films, from 1; None for a step without a partner.
+        event: such as ``"backward of Tanh"``.
+        part: such as ``"gradient of w"``; empty for a step without a partner.
+        size: the largest distance of two elements; infinity for other shapes, for NaN beside a
+            number and for a step without a partner.
+        values: the indexes of the arrays in the values of both films.
+        note: what differs if no number does, such as two shapes.
+        node: the id of the node in the picture of the second film, or None.
+    """
+
+    steps: tuple[int | None, int | None]
+    event: str
+    part: str
+    size: float
+    values: tuple[int | None, int | None] = (None, None)
+    note: str = ""
+    node: str | None = None
+
+    def __str__(self) -> str:
+        one, other = self.steps
+        number = f"step {one if one is not None else other}"
+        if one is None or other is None:
+            which = "second" if one is None else "first"
+            return f"{number} of the {which} film, {self.event}{self.note}"
+        if one != other:
+            number += f" ({other} in the second film)"
+        return f"{number}, {self.event}, {self.part}, {self.words}"
+
+    @property
+    def words(self) -> str:
+        """The note, or else the size."""
+        return self.note or f"{self.size:.2g}"
+
+
+def instead(pairs: Sequence[Pair], place: int, other: Side) -> str:
+    """For a step of the first film alone: the step that the second film has in its place."""
+    after = place
+    while after < len(pairs) and pairs[after][1] is None:
+        after += 1
+    begins = place == 0 or pairs[place - 1][1] is not None
+    if not begins or after == place or after == len(pairs) or pairs[after][0] is not None:
+        return ""
+    return f", where the second film has {other.events[pairs[after][1] or 0]}"
+
+
+def number_of(index: int | None) -> int | None:
+    return None if index is None else index + 1
+
+
+class Side:
+    """The steps of a film, in the order of the film.
+
+    Attributes:
+        values: the film's values.
+        keys: for each step what a partner must have too.
+        events: the step in words, such as ``"forward of Tanh"``.
+        parts: the arrays of each step.
+    """
+
+    def __init__(self, film: Recording) -> None:
+        # here, since recording needs no layout
+        from tinynode.show.films.data import film_data
+
+        data = film_data(film)
+        labels = [labels_of(picture) for picture in data["pictures"]]
+        self.values = film.values
+        self.keys: list[Any] = []
+        self.events: list[str] = []
+        self.parts: list[list[Part]] = []
+        for iteration, step in steps_of(data):
+            names = labels[data["iterations"][iteration - 1]["picture"]]
+            function = names.get(step["function"] or "", step["class"] or "")
+            self.keys.append((step["kind"], step["depth"], function))
+            self.events.append(_event(step["kind"], function))
+            self.parts.append(list(_parts(step, names)))
+
+
+def _event(kind: str, function: str) -> str:
+    if kind == "sweep":
+        return "start of backward"
+    if kind == "end":
+        return "end of backward"
+    if kind == "update":
+        return f"update of {function}"
+    return f"{kind} of {function}" if function else kind
+
+
+def _parts(step: Step, labels: Mapping[str, str]) -> Iterator[Part]:
+    """The arrays of a step, in the order of the computation."""
+    kind = step["kind"]
+    if kind == "forward":
+        yield from (Part(f"operand {labels[node]}", node, value) for node, value in step["inputs"])
+        yield from (Part(f"result {labels[node]}", node, value) for node, value in step["outputs"])
+        return
+    for node, value, *_ in step["grad_outputs"]:
+        yield Part(f"gradient of {labels[node]}", node, value)
+    if kind == "backward":
+        for node, value in (*step["inputs"], *step["outputs"]):
+            yield Part(f"retained {labels[node]}", node, value)
+    for node, value, how, total in step["grad_inputs"]:
+        yield Part(f"gradient of {labels[node]}", node, value)
+        if how == "added":
+            yield Part(f"sum of the gradients of {labels[node]}", node, total)
+    if step["updates"]:
+        yield Part("settings", None, None, str(step["optimizer"]))
+    for node, before, gradient, after, moments in step["updates"]:
+        label = labels[node]
+        yield Part(f"{label} before", node, before)
+        yield Part(f"gradient of {label}", node, gradient)
+        yield from (Part(f"{name} of {label}", node, new) for name, _, new in moments)
+        yield Part(f"{label} after", node, after)
+
+
+# --- pairs of steps ------------------------------------------------------------------------------
+
+
+def aligned(one: Sequence[Any], other: Sequence[Any]) -> list[Pair]:
+    """The pairs of steps with equal keys, and the steps without a partner, in order."""
+    start = 0
+    while start < min(len(one), len(other)) and one[start] == other[start]:
+        start += 1
+    end = 0
+    while end < min(len(one), len(other)) - start and one[-1 - end] == other[-1 - end]:
+        end += 1
+    pairs: list[Pair] = [(i, i) for i in range(start)]
+    rest = one[start : len(one) - end], other[start : len(other) - end]
+    matcher = difflib.SequenceMatcher(
+        None, rest[0][:MOST_UNPAIRED], rest[1][:MOST_UNPAIRED], autojunk=False
+    )
+    for tag, i, i_end, j, j_end in matcher.get_opcodes():
+        if tag == "equal":
+            pairs += [(start + i + k, start + j + k) for k in range(i_end - i)]
+            continue
+        pairs += [(start + k, None) for k in range(i, i_end)]
+        pairs += [(None, start + k) for k in range(j, j_end)]
+    pairs += [(k, None) for k in range(start + MOST_UNPAIRED, len(one) - end)]
+    pairs += [(None, k) for k in range(start + MOST_UNPAIRED, len(other) - end)]
+    pairs += [(len(one) - k, len(other) - k) for k in range(end, 0, -1)]
+    return pairs
+
+
+def compare_steps(
+    one: Side, i: int, other: Side, j: int, tolerance: float | None
+) -> Iterator[Difference]:
+    """The parts that differ; a part that does not differ has no name."""
+    steps, event = (i + 1, j + 1), one.events[i]
+    if len(one.parts[i]) != len(other.parts[j]):
+        counts = f"{len(one.parts[i])} and {len(other.parts[j])} arrays"
+        yield Difference(steps, event, "number of arrays", math.inf, note=counts)
+        return
+    for a, b in zip(one.parts[i], other.parts[j], strict=True):
+        if a.setting != b.setting:
+            note = f"{a.setting} and {b.setting}"
+            yield Difference(steps, event, a.name, math.inf, note=note)
+        if a.value is None or b.value is None:
+            if a.value is not b.value:
+                which = "second" if b.value is None else "first"
+                note = f"missing in the {which} film"
+                values = a.value, b.value
+                yield Difference(steps, event, a.name, math.inf, values, note, b.node)
+            continue
+        first, second = one.values.content(a.value), other.values.content(b.value)
+        size, note = distance(first, second)
+        limit = _limit(first, second, tolerance)
+        name = "" if size <= limit and not note else a.name
+        yield Difference(steps, event, name, size, (a.value, b.value), note, b.node)
+
+
+# --- pairs of arrays -----------------------------------------------------------------------------
+
+
+def distance(one: Content, other: Content) -> tuple[float, str]:
+    """The largest distance of two elements, and what differs if no number does.
+
+    Infinity where one element alone is NaN, or infinite, and for other shapes.
+    """
+    if one == other:
+        return 0.0, ""
+    if one.shape != other.shape:
+        return math.inf, f"shapes {one.shape} and {other.shape}"
+    if one.bad != other.bad:
+        return math.inf, f"{one.bad} and {other.bad} elements that are not finite"
+    a, b = one.numbers(), other.numbers()
+    if not a.size:
+        return 0.0, ""
+    with numpy.errstate(all="ignore"):
+        gaps = numpy.abs(a - b)
+    gaps[(a == b) | ((a != a) & (b != b))] = 0.0
+    gaps[numpy.isnan(gaps)] = math.inf
+    return float(gaps.max()), ""
+
+
+def _limit(one: Content, other: Content, tolerance: float | None) -> float:
+    """The largest distance that is no difference."""
+    kinds = one.dtype.kind + other.dtype.kind
+    if tolerance is None:
+        if not set(kinds) & set("fc"):
+            return 0.0
+        floating = [dtype for dtype in (one.dtype, other.dtype) if dtype.kind in "fc"]
+        tolerance = max(float(numpy.finfo(dtype).eps) for dtype in floating) ** 0.75
+    sizes = numpy.abs(numpy.concatenate([one.numbers(), other.numbers()]))
+    finite = sizes[numpy.isfinite(sizes)]
+    return tolerance * float(finite.max()) if finite.size else 0.0
