@@ -598,7 +598,12 @@ def test_a_changing_learning_rate_keeps_the_picture() -> None:
     data = film.data()
     assert pictures(data) == [0] * 3 and len(set(rates)) == 3
     assert [step["optimizer"] for step in steps(data, "update")] == rates
-    assert [one["optimizers"] for one in data["iterations"]] == [[None], *([x] for x in rates[1:])]
+    rules = [f"before - {0.5 / (i + 1):g} * gradient" for i in range(3)]
+    assert [step["rule"] for step in steps(data, "update")] == rules
+    pairs = list(zip(rates, rules, strict=True))
+    assert [one["optimizers"] for one in data["iterations"]] == [
+        [None], *([list(pair)] for pair in pairs[1:])
+    ]  # fmt: skip
 
 
 def test_a_parameter_without_a_gradient_is_not_updated() -> None:

@@ -966,6 +966,21 @@ def test_zoom_and_fit(show: Callable[..., Shown]) -> None:
         assert shown.all("#view", f"e.scroll{side} <= e.client{side}") == [True]
 
 
+def test_an_update_is_an_equation_of_arrays(show: Callable[..., Shown]) -> None:
+    """The numbers come first, the docstring last and without its example."""
+    p = nn.Parameter(numpy.asarray([1.0, 2.0]), name="p")
+    optimizer = nn.SGD([p], lr=0.5)
+    with record("one update") as film:
+        functions.sum(p * p).backward()
+        optimizer.update()
+    page = show(film, fragment="#step=99").page
+    shown = page.inner_text("#focus-body").split("\n")
+    words = [word for word in shown if word in ("after", "=", "before", "gradient", "0.5")]
+    assert words == ["after", "=", "before", "0.5", "gradient"]
+    text = "\n".join(shown)
+    assert text.index("after") < text.index("Stochastic gradient descent") and ">>>" not in text
+
+
 def test_the_film_runs_in_the_frame_of_a_notebook(browser: Any) -> None:
     problems: list[str] = []
     context = browser.new_context()

@@ -140,6 +140,11 @@ class Optimizer(RefusesKeywords):
     def _new_slots(self, parameters: list[tuple[str, Variable]]) -> list[_Slot]:
         return [_Slot(name, p, self.moment_names, self.has_wide_moments) for name, p in parameters]
 
+    @property
+    def in_numbers(self) -> str:
+        """The update in the words of a film, such as ``"before - 0.1 * gradient"``, if short."""
+        return ""
+
     def check_settings(self) -> None:
         """Check the settings of the constructor, or of a group; a subclass overrides it."""
 
@@ -610,6 +615,14 @@ class SGD(FormulaOptimizer):
             hook.setting_assigned("SGD.momentum")
         self._momentum = checked_number("SGD: momentum", momentum, 0.0, 1.0)
         self.keep_moment("v", self._momentum > 0)
+
+    @property
+    def in_numbers(self) -> str:
+        """The update of an optimizer without groups, decay and Nesterov's step, for films."""
+        if self.weight_decay or self.nesterov or self._groups:
+            return ""
+        direction = "v" if self.momentum else "gradient"
+        return f"before - {self.lr:g} * {direction}"
 
     def formula(self) -> UpdateFunction:
         if self.weight_decay or self.nesterov:

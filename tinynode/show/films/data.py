@@ -331,12 +331,12 @@ def _iteration(
 ) -> dict[str, Any]:
     """One run through a picture: the value of each place in its steps, and the seconds.
 
-    ``"optimizers"`` has the settings of each update; None for the settings in the picture's step.
+    ``"optimizers"`` has [settings, rule] of each update; None for those in the picture's step.
     """
     steps = film.steps[segment.first : segment.last]
     of_picture = film.steps[picture.segments[0].first :]
     optimizers = [
-        None if step["optimizer"] == told["optimizer"] else step["optimizer"]
+        None if step["optimizer"] == told["optimizer"] else [step["optimizer"], step["rule"]]
         for step, told in zip(steps, of_picture, strict=False)
         if step["kind"] == "update"
     ]

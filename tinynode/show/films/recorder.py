@@ -376,6 +376,7 @@ class FilmRecorder(FunctionHook):
         step = self._step("update", places)
         step["class"] = self.film.class_key(type(optimizer))
         step["optimizer"] = repr(optimizer)
+        step["rule"] = optimizer.in_numbers
         for slot, (old, gradient, moments) in zip(parameters, self._before_update, strict=True):
             p = slot.parameter
             if gradient is None:

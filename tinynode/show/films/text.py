@@ -138,7 +138,8 @@ def steps_of_iteration(data: dict[str, Any], iteration: dict[str, Any]) -> Itera
     for step, seconds in zip(steps, iteration["seconds"], strict=True):
         told = {**with_values(step, values), "seconds": seconds}
         if step["kind"] == "update":
-            told["optimizer"] = next(optimizers) or step["optimizer"]
+            settings = next(optimizers) or (step["optimizer"], step["rule"])
+            told["optimizer"], told["rule"] = settings
         if step["watched"]:
             told["watched"] = {**step["watched"], "picture": next(watched)}
         yield told
@@ -153,6 +154,7 @@ def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list
                 lines.append(f"{heading} {labels[entry[0]]}: {_entry(data, entry)}")
     if step["updates"]:
         lines.append(f"optimizer: {step['optimizer']}")
+        lines += [f"after = {step['rule']}"] if step["rule"] else []
     for node, *three, moments in step["updates"]:
         lines += _update_lines(data, labels[node], three, moments)
     if step["watched"]:

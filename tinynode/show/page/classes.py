@@ -276,7 +276,7 @@ def describe_class(cls: type) -> dict[str, Any]:
         file = ""
     return {
         "name": f"{cls.__module__}.{cls.__qualname__}",
-        "formula": inspect.cleandoc(cls.__doc__ or ""),
+        "formula": _without_example(inspect.cleandoc(cls.__doc__ or "")),
         "chain": describe(inspect.cleandoc(cls.__doc__ or "")),
         "forward": _source(cls, ("forward", "forward_cpu", "forward_gpu")),
         "backward": _source(cls, ("backward_accumulate", "backward", "backward_cpu")),
@@ -284,6 +284,12 @@ def describe_class(cls: type) -> dict[str, Any]:
         "file": file,
         "line": line,
     }
+
+
+def _without_example(text: str) -> str:
+    """A docstring without the paragraphs that begin with ``>>>``."""
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(one for one in paragraphs if not one.lstrip().startswith(">>>"))
 
 
 def _source(cls: type, names: tuple[str, ...]) -> str:

@@ -59,7 +59,9 @@ function stepsOf(number) {
   const entry = ([id]) => [id, values[next++]];
   return film.pictures[index].steps.map((step, i) => {
     const told = { ...step, seconds: seconds[i] };
-    if (step.kind === "update") told.optimizer = optimizers[updates++] ?? step.optimizer;
+    if (step.kind === "update") {
+      [told.optimizer, told.rule] = optimizers[updates++] ?? [step.optimizer, step.rule];
+    }
     for (const key of ["inputs", "outputs", "grad_outputs"]) told[key] = step[key].map(entry);
     told.grad_inputs = step.grad_inputs.map(([id, , how]) => [id, values[next++], how, values[next++]]);
     told.table = { ...step.table, set: step.table.set.map(entry) };

@@ -49,13 +49,14 @@ function stepContent(step) {
   return [
     factsOfStep(step),
     ...chainParts(step),
-    formulaView(step.class),
+    step.kind === "update" ? null : formulaView(step.class),
     ...(parts[step.kind] ?? forwardParts)(step),
     nodeList("retained", "Retained for backward:", step.retained),
     nodeList("freed", "Array freed:", freedArrays(step)),
     nodeList("used up", "Gradient used up:", usedGradients(step)),
     step.copied.length ? line("Copied from the host:", step.copied.join("; ")) : null,
     step.ran.length ? line("Ran inside:", step.ran.join(", ")) : null,
+    step.kind === "update" ? formulaView(step.class) : null, // the numbers come first
   ];
 }
 
@@ -120,7 +121,8 @@ function labelled(title, content) {
   return html("div", null, html("p", { class: "facts" }, title), content);
 }
 
-// Each parameter before the update, its gradient, the optimizer's moments, and afterwards.
+// Each parameter before the update, its gradient, the optimizer's moments, and afterwards. A short
+// rule is an equation of the arrays: after = before - 0.1 * gradient.
 function updateParts(step) {
   return step.updates.map(([id, old, gradient, value, moments], i) => {
     const part = (title, number, kind) =>
@@ -137,7 +139,19 @@ function updateParts(step) {
       part("after", value, ""),
     ];
     const head = html("h3", null, nodeButton(id, `update ${i}`));
-    return html("section", { class: "part update" }, head, html("div", { class: "cards" }, ...cards));
+    const named = { before: old, gradient, after: value };
+    for (const [name, , after] of moments) named[name] = after;
+    const content = step.rule ? ruleView(step.rule, named, part) : cards;
+    return html("section", { class: "part update" }, head, html("div", { class: "cards" }, ...content));
+  });
+}
+
+function ruleView(rule, named, part) {
+  const words = ["after", "=", ...rule.split(" ")];
+  return words.map((word) => {
+    if (word in named) return part(word, named[word], word === "gradient" ? "backward" : "");
+    const signs = { "*": "·", "-": "\u2212" };
+    return html("span", { class: "sign" }, signs[word] ?? word);
   });
 }
 
