@@ -1666,3 +1666,21 @@ def test_a_schedule_that_another_one_replaced_is_refused_by_the_trainer() -> Non
     nn.schedules.ExponentialSchedule(made.optimizer, 0.9)
     with pytest.raises(ValueError, match="a later ExponentialSchedule sets the learning rate"):
         nn.Trainer(made.model, made.loss, made.optimizer, batches(), schedule=first)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("nn.TransformerBlock(8, 2)(np.ones((1, 3, 8)), src_mask=None)", "is attn_mask"),
+        ("nn.TransformerDecoderBlock(8, 2)(x, x, tgt_mask=None)", "is attn_mask"),
+        ("nn.TableDataset('x.csv', target='y')", "is label"),
+        ("nn.TableDataset('x.csv', sep=';')", "is delimiter"),
+        ("nn.ImageFolder(root='x')", "is path"),
+        ("F.linalg.cholesky_solve(np.ones(2), np.eye(2), lower=True)", "is upper"),
+        ("F.linear(x, x, bias=x)", "is b"),
+    ],
+)
+def test_keywords_of_pytorch_and_pandas_name_the_keyword_here(code: str, message: str) -> None:
+    x = np.ones((1, 3, 8))
+    with pytest.raises(tn.TinynodeError, match=rf"unknown keyword .*The keyword here {message}"):
+        eval(code, globals(), {"x": x})

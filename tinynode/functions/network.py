@@ -91,7 +91,7 @@ class Linear(FunctionNode):
         return tuple(gradients)
 
 
-def linear(x: Any, w: Any, b: Any = None) -> Variable:
+def linear(x: Any, w: Any, b: Any = None, **unknown: Never) -> Variable:
     """x W^T + b.
 
     y[..., o] = the sum over i of x[..., i] W[o, i], + b[o].   x: (..., in) -> y: (..., out).
@@ -108,6 +108,8 @@ def linear(x: Any, w: Any, b: Any = None) -> Variable:
     Raises:
         InvalidType: the shapes do not fit together, or floats stand beside integers.
     """
+    if unknown:
+        raise unknown_keywords("linear", unknown)
     x, w = as_operands("linear", x, w, names=("x", "w"), beside=b)
     if b is None:
         return Linear().apply(promoted(x, w))[0]

@@ -140,7 +140,7 @@ def solve_triangular(
     return SolveTriangular(upper).apply((a, b))[0]
 
 
-def cholesky_solve(b: Any, factor: Any, *, upper: bool = False) -> Variable:
+def cholesky_solve(b: Any, factor: Any, *, upper: bool = False, **unknown: Never) -> Variable:
     """The solution X of S X = B for S = L L^T, from the factor L of ``cholesky``.
 
     Two triangular systems: the cost is 2 n^2 m multiplications. The other triangle of the factor
@@ -158,6 +158,8 @@ def cholesky_solve(b: Any, factor: Any, *, upper: bool = False) -> Variable:
         ValueError: the diagonal of the factor has a zero (the array library's LinAlgError).
     """
     name = "cholesky_solve"
+    if unknown:
+        raise unknown_keywords(name, unknown)
     upper = as_flag(name, "upper", upper)
     factor, b = as_operands(name, factor, b, ("factor", "b"))
     factor, b = as_matrices(name, "factor", factor), as_matrices(name, "b", b)

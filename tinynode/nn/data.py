@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 
-class Dataset:
+class Dataset(RefusesKeywords):
     """Base class of data sets. A subclass defines ``__len__`` and ``__getitem__``."""
 
     def __len__(self) -> int:

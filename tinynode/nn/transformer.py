@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Never
 
 from tinynode import functions
 from tinynode.core.conversion import as_flag
 from tinynode.core.variable import Variable
 from tinynode.devices import Device
-from tinynode.errors import OperandError, describe
+from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.operands import as_operands
 from tinynode.nn.attention import KeyValueCache, MultiHeadAttention
 from tinynode.nn.checks import checked_number, checked_size
@@ -61,6 +61,11 @@ class _Block(Module):
         self.activation = activation
         self.norm_first = as_flag(name, "norm_first", norm_first)
         self.causal = as_flag(name, "causal", causal)
+
+    def _refuse(self, unknown: dict[str, Never]) -> None:
+        """Refuse keywords that the call has not, such as ``src_mask``."""
+        if unknown:
+            raise unknown_keywords(type(self).__name__, unknown)
 
     def _checked_input(self, x: Any, argument: str = "x") -> Variable:
         """An input as a Variable of the parameters' dtype."""
@@ -140,6 +145,7 @@ class TransformerBlock(_Block):
         key_padding_mask: Any = None,
         *,
         cache: KeyValueCache | None = None,
+        **unknown: Never,
     ) -> Any:
         """y, or (y, the longer cache) with a cache; the masks are as in ``MultiHeadAttention``.
 
@@ -150,6 +156,7 @@ class TransformerBlock(_Block):
             OperandError: the cache is no KeyValueCache.
             ValueError: a shape does not fit.
         """
+        self._refuse(unknown)
         y = self._checked_input(x)
         own = KeyValueCache() if cache is None else cache
         masks = {"key_padding_mask": key_padding_mask, "attn_mask": attn_mask}
@@ -239,6 +246,7 @@ class TransformerDecoderBlock(_Block):
         memory_key_padding_mask: Any = None,
         *,
         cache: DecoderCache | None = None,
+        **unknown: Never,
     ) -> Any:
         """y, or (y, the longer cache) with a cache. True in a mask hides a key.
 
@@ -258,6 +266,7 @@ class TransformerDecoderBlock(_Block):
             OperandError: the cache is no DecoderCache.
             ValueError: a shape does not fit.
         """
+        self._refuse(unknown)
         y = self._checked_input(x)
         own, known = self._checked_caches(cache)
         masks = {"key_padding_mask": key_padding_mask, "attn_mask": attn_mask}
