@@ -58,7 +58,8 @@ def check_reduction(function: str, reduction: str) -> Reduction:
     for known in _REDUCTIONS:
         if isinstance(reduction, str) and reduction == known:
             return known
-    hint = ' "mean" is PyTorch\'s "batchmean".' if reduction == "batchmean" else ""
+    is_mean = isinstance(reduction, str) and reduction == "batchmean"
+    hint = ' "mean" is PyTorch\'s "batchmean".' if is_mean else ""
     raise ValueError(
         f'{function}: reduction must be "mean", "sum" or "none", got {short_text(reduction)}.'
         f"{hint}"
