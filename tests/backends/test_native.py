@@ -128,8 +128,13 @@ def close_in_ulp(actual: Any, expected: Any, ulp: int, kind: Any) -> None:
     np.testing.assert_allclose(actual, expected, rtol=ulp * eps, atol=ulp * eps * least)
 
 
+SHARE = [pytest.param(kind, marks=[] if i % 3 == 0 else pytest.mark.slow, id=kind.__name__)
+         for i, kind in enumerate(KINDS)]  # fmt: skip
+"""The default tests check every third formula."""
+
+
 @pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", SHARE)
 def test_formulas_on_special_values(kind: Any, dtype: str) -> None:
     made = formulas.FORMULAS[kind]
     rng = np.random.default_rng(1)
@@ -203,6 +208,7 @@ LONG_SUMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", LONG_SUMS)
 def test_the_error_of_a_long_sum_does_not_grow(

@@ -317,6 +317,7 @@ def test_a_file_names_no_compiler(tmp_path):
     assert read_sources({"TINYNODE_COMPILER": "cc"}, None) == expected
 
 
+@pytest.mark.slow
 def test_the_program_of_a_file_of_another_user_is_not_started(tmp_path, monkeypatch):
     """The import and the command that prints the compiler's version."""
     program = tmp_path / "program"

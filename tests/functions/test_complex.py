@@ -302,6 +302,7 @@ def test_gradients_agree_with_differences(row: Row) -> None:
             close(gx, wanted, 1e-7, device)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", FIRST_OF_EACH)
 def test_second_gradients_agree_with_differences(row: Row) -> None:
     arrays = arrays_of(row)

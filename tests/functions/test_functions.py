@@ -45,7 +45,7 @@ if GPU:
     DEVICES.append(GPU)
 
 ROWS = op_drivers.by_operation(CASES)
-FIRST = 4
+FIRST = 2
 """Rows of an operation that the default tests check in each respect; the slow tests take all."""
 
 

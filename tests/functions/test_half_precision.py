@@ -135,7 +135,14 @@ def direction(like: tn.Variable, shift: float) -> tn.Variable:
     return tn.asarray(np.asarray(values, like.dtype), device=like.device)
 
 
-@pytest.mark.parametrize(("way", "name"), ROWS, ids=map("-".join, ROWS))
+SHARE = [
+    pytest.param(*row, id="-".join(row), marks=[] if i % 3 == 0 else pytest.mark.slow)
+    for i, row in enumerate(ROWS)
+]
+"""The default tests check every third row."""
+
+
+@pytest.mark.parametrize(("way", "name"), SHARE)
 def test_half_precision_gives_what_double_gives(way: str, name: str, request: Any) -> None:
     device, _, is_compiled = way.partition("-")
     function, *arrays = CASES[name]

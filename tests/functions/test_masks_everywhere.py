@@ -145,6 +145,7 @@ def test_operands_that_a_function_made_keep_zeros(name: str, made: str) -> None:
             assert derivative == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbers", PLANTED)
 @pytest.mark.parametrize("run", WAYS)
 @pytest.mark.parametrize("name", ROWS)

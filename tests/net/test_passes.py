@@ -1005,7 +1005,7 @@ def test_simplified_nets_compute_the_same(net: Net, special: bool) -> None:
 
 
 @pytest.mark.parametrize("one", dict.fromkeys(PASSES))
-@hypothesis.settings(max_examples=60)
+@hypothesis.settings(max_examples=25)
 @hypothesis.given(net=nets(), special=st.booleans())
 def test_each_pass_alone_computes_the_same(one: Any, net: Net, special: bool) -> None:
     specs = specs_of(net.operators, net.inputs(False), N)

@@ -35,6 +35,7 @@ def test_mypy_accepts_the_programs_and_reveals_the_signatures() -> None:
     assert [re.sub(r"(\w+\.)+", "", text) for text in found] == REVEALED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
 def test_the_programs_run(program: Path) -> None:
     """A program that only a type checker accepts would prove little."""

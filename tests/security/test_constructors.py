@@ -36,6 +36,7 @@ def check_attacks(every: int) -> None:
     assert 0 < report.with_values < report.nets / 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="limits of POSIX processes")
 def test_some_hostile_constructors() -> None:
     """Every 997th of the attacks; the next test makes more."""

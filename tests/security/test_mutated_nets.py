@@ -17,6 +17,7 @@ def assert_none_is_wrong(count: int, first: int, rows: int) -> None:
     assert count / 20 < report.with_values < count
 
 
+@pytest.mark.slow
 def test_some_mutated_nets() -> None:
     assert_none_is_wrong(300, 0, rows=1)
 

@@ -698,7 +698,14 @@ def read_mutated(kind: str, first: int, count: int, seed: int, folder: Path) -> 
     return counts
 
 
-@pytest.mark.parametrize("kind", KINDS)
+OFTEN = ("jpeg", "bmp", "gif", "tiff", "webp")
+"""Kinds like png, which the slow tests mutate."""
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[pytest.mark.slow] * (kind in OFTEN)) for kind in KINDS],
+)
 def test_mutated_files(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path, record_property: Any
 ) -> None:

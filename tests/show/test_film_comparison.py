@@ -129,7 +129,14 @@ PLANTED = {
 """By name: the text, the text in its place, and where the comparison has to point."""
 
 
-@pytest.mark.parametrize("name", PLANTED)
+SHARE = [
+    pytest.param(name, marks=[] if i % 4 == 0 else pytest.mark.slow)
+    for i, name in enumerate(PLANTED)
+]
+"""The default tests plant every fourth difference."""
+
+
+@pytest.mark.parametrize("name", SHARE)
 def test_a_planted_difference_is_found_at_its_step(name: str, tmp_path: Path) -> None:
     old, new, where = PLANTED[name]
     found = show.compare(film_of(tmp_path), film_of(tmp_path, (old, new)))
