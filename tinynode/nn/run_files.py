@@ -10,24 +10,12 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from tinynode.errors import StateError
 from tinynode.nn.module import Module
 from tinynode.nn.serializers import load
-from tinynode.safe_files import checked_path
 
 CURE = "Give another path, or overwrite=True."
-
-
-def checkpoint_path(path: Any) -> str | None:
-    """The path of the checkpoint, or None.
-
-    Raises:
-        OperandError: the argument is no path.
-        ValueError: the system does not take the path.
-    """
-    return None if path is None else checked_path("Trainer: checkpoint", path)
 
 
 def refuse_other_checkpoint(path: str | os.PathLike[str], model: Module) -> None:
