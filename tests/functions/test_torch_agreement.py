@@ -323,8 +323,10 @@ def linalg_rows() -> list[Row]:
                x, y, upper=upper, unitriangular=unit), [a, normal(2, 3, 4)])
           for upper in (False, True) for unit in (False, True)],
         *[(f"cholesky_solve {upper}",
-           lambda x, y, upper=upper: L.cholesky_solve(x, y, upper=upper),
-           lambda x, y, upper=upper: torch.cholesky_solve(x, y, upper=upper),
+           lambda x, y, upper=upper: L.cholesky_solve(
+               x, (tn.functions.triu if upper else tn.functions.tril)(y), upper=upper),
+           lambda x, y, upper=upper: torch.cholesky_solve(
+               x, (torch.triu if upper else torch.tril)(y), upper=upper),
            [normal(2, 3, 4), a]) for upper in (False, True)],
         ("det", L.det, tl.det, [a]),
         ("slogdet", lambda x: L.slogdet(x).logabsdet, lambda x: tl.slogdet(x).logabsdet, [a]),

@@ -973,10 +973,10 @@ def test_an_update_is_an_equation_of_arrays(show: Callable[..., Shown]) -> None:
     with record("one update") as film:
         functions.sum(p * p).backward()
         optimizer.update()
-    page = show(film, fragment="#step=99").page
+    page = show(film.data(), fragment="#step=99").page
     shown = page.inner_text("#focus-body").split("\n")
     words = [word for word in shown if word in ("after", "=", "before", "gradient", "0.5")]
-    assert words == ["after", "=", "before", "0.5", "gradient"]
+    assert words[:5] == ["after", "=", "before", "0.5", "gradient"]
     text = "\n".join(shown)
     assert text.index("after") < text.index("Stochastic gradient descent") and ">>>" not in text
 

@@ -23,7 +23,7 @@ from tinynode.core.array_arguments import RawArgument
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, is_array, is_integer, namespace_of
-from tinynode.errors import OperandError, describe, dtype_name
+from tinynode.errors import OperandError, SizeError, describe, dtype_name, short_text
 from tinynode.functions.attributes import Dtype, Shape
 from tinynode.functions.checked import checked_dtype, checked_shape
 from tinynode.functions.data_types import astype
@@ -145,10 +145,18 @@ def keyed_bits(key: Any, shape: int | tuple[int, ...], first: Any = 0) -> Variab
     Raises:
         OperandError: the key is no integer array of shape (2,), ``first`` is no integer, or the
             shape has another type.
+        SizeError: the memory does not hold the bits.
     """
     words = as_key("keyed_bits", key, first)
     counter = as_counter("keyed_bits", "first", first, words)
-    return KeyedBits().apply(_operands(words, as_shape("keyed_bits", "shape", shape), counter))[0]
+    lengths = as_shape("keyed_bits", "shape", shape)
+    try:
+        return KeyedBits().apply(_operands(words, lengths, counter))[0]
+    except MemoryError as error:
+        raise SizeError(
+            f"keyed_bits: shape {short_text(shape)} is too large for the memory. Draw in parts, "
+            "with first=."
+        ) from error
 
 
 def _operands(key: Variable, shape: Shape, first: Any = 0) -> tuple[Variable, Variable, Variable]:

@@ -269,6 +269,7 @@ def _is_matrix_product(term: Term) -> bool:
 def describe_class(cls: type) -> dict[str, Any]:
     """The class of a function or an optimizer: docstring, and the source of its methods."""
     line = 0
+    text = _without_example(inspect.cleandoc(cls.__doc__ or ""))
     try:
         line = inspect.getsourcelines(cls)[1]
         file = last_part(inspect.getsourcefile(cls) or "")
@@ -276,8 +277,8 @@ def describe_class(cls: type) -> dict[str, Any]:
         file = ""
     return {
         "name": f"{cls.__module__}.{cls.__qualname__}",
-        "formula": _without_example(inspect.cleandoc(cls.__doc__ or "")),
-        "chain": describe(inspect.cleandoc(cls.__doc__ or "")),
+        "formula": text,
+        "chain": describe(text),
         "forward": _source(cls, ("forward", "forward_cpu", "forward_gpu")),
         "backward": _source(cls, ("backward_accumulate", "backward", "backward_cpu")),
         "update": _source(cls, ("step",)),
