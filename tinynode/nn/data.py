@@ -456,7 +456,7 @@ def _length(sample: Any) -> Any:
 
 
 def _require_alike(what: str, found: list[Any], indexes: list[int]) -> None:
-    """Refuse samples of a batch that differ from the first one in something.
+    """Refuse samples of a batch unlike the first sample.
 
     Raises:
         ValueError: two samples differ.

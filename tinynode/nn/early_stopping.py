@@ -40,7 +40,7 @@ class EarlyStopping:
         self.waited = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """The best number, its epoch and parameters, and the epochs since then."""
+        """The best number, its epoch and parameters, and the epochs since."""
         names = ("best", "best_epoch", "waited", "best_state")
         return {name: getattr(self, name) for name in names}
 

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any, Self
 
 _SAME_PRESS = 0.5
-"""Seconds: two signals within them are one Ctrl-C, since a launcher may repeat the signal."""
+"""Seconds: two signals this close are one Ctrl-C, since a launcher may repeat the signal."""
 
 
 class Interrupt:

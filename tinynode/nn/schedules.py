@@ -160,7 +160,7 @@ class Schedule(RefusesKeywords):
 
 
 def _base_lr(optimizer: Optimizer) -> float:
-    """The rate of an optimizer before its schedule, if it has one whose rate still stands."""
+    """The rate of an optimizer before an earlier schedule, if that rate still stands."""
     owner = optimizer.lr_owner
     has_rate_of_owner = owner is not None and optimizer.lr == owner.lr
     return owner.base_lr if has_rate_of_owner else optimizer.lr

@@ -89,7 +89,7 @@ def check_paths(checkpoint: Any, log: Any) -> None:
 
 
 def check_schedule(schedule: Any, optimizer: Optimizer) -> None:
-    """Refuse a schedule that does not set the rate of the optimizer.
+    """Refuse a schedule of another optimizer, and a replaced one.
 
     Raises:
         TypeError: the schedule has no ``step``.
@@ -112,7 +112,7 @@ def check_schedule(schedule: Any, optimizer: Optimizer) -> None:
 
 
 def check_direction(schedule: Any, maximize: bool, is_stopping: bool, monitor: str) -> None:
-    """Refuse a PlateauSchedule that looks for the other direction than early stopping.
+    """Refuse a PlateauSchedule in the other direction than early stopping.
 
     Raises:
         ValueError: ``mode`` and ``maximize`` contradict each other.
@@ -130,7 +130,7 @@ def check_direction(schedule: Any, maximize: bool, is_stopping: bool, monitor: s
 
 
 def check_batches(argument: str, batches: Any) -> None:
-    """Refuse what has no batches, or no number of them; None is no argument.
+    """Refuse an argument without batches, or without ``len``; None is no argument.
 
     Raises:
         TypeError: the argument is a data set, one batch, or an iterator.

@@ -63,7 +63,7 @@ class _Block(Module):
         self.causal = as_flag(name, "causal", causal)
 
     def _refuse(self, unknown: dict[str, Never]) -> None:
-        """Refuse keywords that the call has not, such as ``src_mask``."""
+        """Refuse unknown keywords, such as ``src_mask``."""
         if unknown:
             raise unknown_keywords(type(self).__name__, unknown)
 

@@ -41,7 +41,7 @@ MOST_ARRAYS = 600
 
 @dataclass(frozen=True)
 class Comparison:
-    """What two films have in common, and where they differ; ``print`` tells it.
+    """The pairs of steps of two films, and the differences; ``print`` names the first one.
 
     Attributes:
         titles: the titles of the films.

@@ -50,13 +50,13 @@ class Difference:
     """A part of a step that differs between two films.
 
     Attributes:
-        steps: the numbers of the step in both films, from 1; None for a step without a partner.
+        steps: the step's numbers in both films, from 1; None for a step without a partner.
         event: such as ``"backward of Tanh"``.
         part: such as ``"gradient of w"``; empty for a step without a partner.
         size: the largest distance of two elements; infinity for other shapes, for NaN beside a
             number and for a step without a partner.
         values: the indexes of the arrays in the values of both films.
-        note: what differs if no number does, such as two shapes.
+        note: a difference without a number, such as two shapes.
         node: the id of the node in the picture of the second film, or None.
     """
 
@@ -104,7 +104,7 @@ class Side:
 
     Attributes:
         values: the film's values.
-        keys: for each step what a partner must have too.
+        keys: for each step the kind, the depth and the function; a partner has the same.
         events: the step in words, such as ``"forward of Tanh"``.
         parts: the arrays of each step.
     """
@@ -222,9 +222,9 @@ def compare_steps(
 
 
 def distance(one: Content, other: Content) -> tuple[float, str]:
-    """The largest distance of two elements, and what differs if no number does.
+    """The largest distance of two elements, and a note in place of numbers.
 
-    Infinity where one element alone is NaN, or infinite, and for other shapes.
+    Infinity for NaN or infinity beside another element, and for other shapes.
     """
     if one == other:
         return 0.0, ""

@@ -38,7 +38,7 @@ Number = int | float | str | None
 
 @dataclass(frozen=True)
 class Content:
-    """What a film has of an array.
+    """An array as a film keeps it.
 
     Attributes:
         shape: the shape of the array.
@@ -90,7 +90,7 @@ class Values:
         return index
 
     def content(self, index: int) -> Content:
-        """What the film has of the array with an index."""
+        """The array with an index, as the film keeps it."""
         shape, dtype, cells, *more = self._keys[index]
         if not more:
             return Content(shape, dtype, cells)
