@@ -3,7 +3,8 @@
 Requirement: a full disk, a crash or a kill while writing leaves the old file whole. So the content
 goes to a temporary file in the same folder, and a rename replaces the old file. A killed save
 leaves a temporary file; the next save of the same path removes the file. A lock protects the
-temporary file of a running save. Windows has no such locks: temporary files of killed saves stay.
+temporary file of a running save. Windows and the browser have no such locks: temporary files of
+killed saves stay.
 """
 
 from __future__ import annotations
@@ -124,9 +125,9 @@ def _remove_left_files(target: str) -> None:
 
 def _lock(file: BinaryIO, *, wait: bool) -> bool:
     """Lock a file until its end; False if another save has the lock, or if there are no locks."""
-    if sys.platform == "win32":
+    if sys.platform in ("win32", "emscripten"):
         return False
-    import fcntl  # here, since Windows does not have the module
+    import fcntl  # here, since Windows and the browser do not have the module
 
     try:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
