@@ -311,6 +311,10 @@ def test_the_command_compares_two_scripts(
     assert told.endswith("written to a-against-b.html\n") and Path("a-against-b.html").exists()
     assert main(["step", "a.py", "--against", "a.py", "--no-open", "--output", "x.html"]) == 0
     assert capsys.readouterr().out.startswith("no difference in 1 steps")
+    Path("failed.py").write_text(text + "raise SystemExit(3)\n")
+    for pair in (["failed.py", "--against", "a.py"], ["a.py", "--against", "failed.py"]):
+        assert main(["step", *pair, "--no-open"]) == 1, "one failed, and the films are equal"
+        assert capsys.readouterr().out.startswith("no difference in 1 steps")
     for arguments in (["--against", "c.py"], ["--against", "b.py", "--quiz"]):
         assert main(["step", "a.py", *arguments]) == 2
         assert capsys.readouterr().err.startswith("python -m tinynode step: error: ")

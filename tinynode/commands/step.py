@@ -124,6 +124,7 @@ def _compare(options: argparse.Namespace, script: str, arguments: list[str]) -> 
         raise CommandError(f"--output {output}: a comparison is a page, and ends in .html.")
     _check_output(output, path)
     films = []
+    one_failed = False
     state = random.get_state()
     for one in (script, options.against):
         random.set_state(state)
@@ -131,12 +132,13 @@ def _compare(options: argparse.Namespace, script: str, arguments: list[str]) -> 
         if not len(film):
             raise CommandError(f"{one} has no steps of tinynode to compare.", status=1)
         films.append(film)
+        one_failed = one_failed or status != 0
     found = compare(films[0], films[1])
     found.save(path)
     print(printable_lines(f"{found}\nwritten to {output}"), flush=True)
     if not options.no_open and not webbrowser.open(path.as_uri()):
         print(f"no browser was found here: open {path.as_uri()} in one")
-    return 1 if found or status else 0
+    return 1 if found or one_failed else 0
 
 
 def _serve(options: argparse.Namespace, script: str, arguments: list[str]) -> int:
