@@ -174,13 +174,14 @@ def _data(found: Comparison) -> dict[str, Any]:
 
     data = film_data(found.films[1])
     places = _places(data)
+    next_steps = _next_steps(found)
     arrays = _Arrays(found, data["values"])
     steps: dict[tuple[int, int], list[Any]] = {}
     missing: dict[tuple[int, int], list[str]] = {}
     for one in found.differences:
         number = one.steps[1]
         if number is None:
-            place = places[min(_next_step(found, one), len(places)) - 1]
+            place = places[min(next_steps[one.steps], len(places)) - 1]
             missing.setdefault(place, []).append(one.event)
             continue
         steps.setdefault(places[number - 1], []).append(arrays.row(one))
@@ -206,11 +207,15 @@ def _places(data: dict[str, Any]) -> list[tuple[int, int]]:
     return found
 
 
-def _next_step(found: Comparison, one: Difference) -> int:
-    """The number of the step of the second film that comes after a step of the first film."""
-    place = found.pairs.index(one.steps)
-    later = [number for _, number in found.pairs[place:] if number is not None]
-    return later[0] if later else len(found.pairs)
+def _next_steps(found: Comparison) -> dict[tuple[int | None, int | None], int]:
+    """By pair, the number of the step of the second film in it, or else of the one after it."""
+    steps = {}
+    after = len(found.pairs)
+    for pair in reversed(found.pairs):
+        if pair[1] is not None:
+            after = pair[1]
+        steps[pair] = after
+    return steps
 
 
 class _Arrays:

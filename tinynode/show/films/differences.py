@@ -86,11 +86,13 @@ class Difference:
 
 def instead(pairs: Sequence[Pair], place: int, other: Side) -> str:
     """For a step of the first film alone: the step that the second film has in its place."""
+    begins = place == 0 or pairs[place - 1][1] is not None
+    if not begins:
+        return ""
     after = place
     while after < len(pairs) and pairs[after][1] is None:
         after += 1
-    begins = place == 0 or pairs[place - 1][1] is not None
-    if not begins or after == place or after == len(pairs) or pairs[after][0] is not None:
+    if after == place or after == len(pairs) or pairs[after][0] is not None:
         return ""
     return f", where the second film has {other.events[pairs[after][1] or 0]}"
 
