@@ -22,7 +22,7 @@ from tinynode.functions import guards
 from tinynode.functions.operands import as_operand
 from tinynode.functions.products import matmul, matrix_transpose
 from tinynode.functions.shapes import expand_dims
-from tinynode.type_check import TypeInfoTuple, expect, is_floating
+from tinynode.type_check import TypeInfoTuple, broadcasts, expect, is_floating
 
 __all__ = ["Eigh", "Svd"]
 __dir__ = __all__.copy  # for completion
@@ -46,6 +46,18 @@ class SquareMatrixNode(MatrixNode):
         x = in_types[0]
         expect(is_floating(x), x.ndim >= 2)
         expect(x.shape[-1] == x.shape[-2])
+
+
+class SystemNode(MatrixNode):
+    """Base of systems of equations: a square, floating matrix and the columns on the right."""
+
+    input_counts = (2,)
+
+    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
+        a, b = in_types
+        expect(is_floating(a), a.dtype == b.dtype, a.ndim >= 2, b.ndim >= 2)
+        expect(a.shape[-1] == a.shape[-2], a.shape[-1] == b.shape[-2])
+        expect(broadcasts(a, b, last=2))
 
 
 def named_call(function: str, routine: Callable[..., Any], *matrices: Array, cure: str) -> Any:

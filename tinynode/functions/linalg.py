@@ -40,6 +40,7 @@ from tinynode.functions.decompositions import (
     SINGULAR,
     MatrixNode,
     SquareMatrixNode,
+    SystemNode,
     as_matrices,
     column,
     eigh,
@@ -79,7 +80,7 @@ from tinynode.functions.statistical import min as min_
 from tinynode.functions.statistical import sum as sum_
 from tinynode.functions.triangular import SolveTriangular, cholesky_solve, solve_triangular
 from tinynode.habits import missing_attribute
-from tinynode.type_check import TypeInfoTuple, broadcasts, expect, is_floating
+from tinynode.type_check import TypeInfoTuple, expect, is_floating
 
 __all__ = [
     "cholesky",
@@ -137,23 +138,16 @@ def inv(x: Any) -> Variable:
     return Inv().apply((as_matrices("inv", "x", x),))[0]
 
 
-class Solve(MatrixNode):
+class Solve(SystemNode):
     """X with A X = B.
 
     A: (..., n, n), B: (..., n, m) -> X: (..., n, m); the stacks broadcast.
     dL/dB = A^-T dL/dX   dL/dA = -dL/dB X^T, each summed to the input's shape
     """
 
-    input_counts = (2,)
     guard = guards.SINGULAR
     input_names = ("x1", "x2")
     type_hint = "x1 is (..., n, n) and x2 (..., n, m) or (n), both floating and of one dtype."
-
-    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
-        a, b = in_types
-        expect(is_floating(a), a.dtype == b.dtype, a.ndim >= 2, b.ndim >= 2)
-        expect(a.shape[-1] == a.shape[-2], a.shape[-1] == b.shape[-2])
-        expect(broadcasts(a, b, last=2))
 
     def forward(self, inputs: Arrays) -> Arrays:
         a, b = inputs

@@ -17,12 +17,11 @@ from tinynode.errors import InvalidType, unknown_keywords
 from tinynode.functions import guards
 from tinynode.functions.checked import checked_flag
 from tinynode.functions.data_types import promoted
-from tinynode.functions.decompositions import MatrixNode, as_matrices, eye_beside, named_call
+from tinynode.functions.decompositions import SystemNode, as_matrices, eye_beside, named_call
 from tinynode.functions.operands import as_operands
 from tinynode.functions.products import matmul, matrix_transpose
 from tinynode.functions.searching import tril, triu
 from tinynode.functions.shapes import expand_dims, squeeze, unbroadcast
-from tinynode.type_check import TypeInfoTuple, broadcasts, expect, is_floating
 
 __all__ = ["SolveTriangular"]
 __dir__ = __all__.copy  # for completion
@@ -32,26 +31,19 @@ BLOCK = 64
 ZERO_ON_DIAGONAL = "The diagonal of a triangular matrix must have no zero."
 
 
-class SolveTriangular(MatrixNode):
+class SolveTriangular(SystemNode):
     """X with A X = B, where A is the lower (upper) triangle of the first input.
 
     A: (..., n, n), B: (..., n, m) -> X: (..., n, m); the stacks broadcast.
     dL/dB = A^-T dL/dX   dL/dA = the triangle of -dL/dB X^T, each summed to the input's shape
     """
 
-    input_counts = (2,)
     guard = guards.SINGULAR
     input_names = ("a", "b")
     type_hint = "a is (..., n, n) and b (..., n, m) or (n), both floating and of one dtype."
 
     def __init__(self, upper: bool) -> None:
         self.upper = checked_flag(self, "upper", upper)
-
-    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
-        a, b = in_types
-        expect(is_floating(a), a.dtype == b.dtype, a.ndim >= 2, b.ndim >= 2)
-        expect(a.shape[-1] == a.shape[-2], a.shape[-1] == b.shape[-2])
-        expect(broadcasts(a, b, last=2))
 
     def forward(self, inputs: Arrays) -> Arrays:
         a, b = inputs
