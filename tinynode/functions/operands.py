@@ -159,9 +159,12 @@ def as_operand_list(function: str, argument: str, values: Iterable[Any]) -> list
     first = first_variable(*given)
     operands = []
     for i, value in enumerate(given):
-        x = as_operand(function, f"{argument}[{i}]", value, first)
-        if first is not None and not isinstance(value, Variable):
-            x = x.astype(first.dtype) if _is_cast(x.filled_array(), first) else x
+        if isinstance(value, Variable):
+            operands.append(value)
+            continue
+        x = _as_variable(function, f"{argument}[{i}]", value, first)
+        if first is not None and _is_cast(x.filled_array(), first):
+            x = x.astype(first.dtype)
         operands.append(x)
     return operands
 
