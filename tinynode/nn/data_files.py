@@ -22,7 +22,7 @@ from tinynode.errors import describe, short_text
 from tinynode.functions.image_windows import pair
 from tinynode.nn.checks import checked_size
 from tinynode.nn.data import ArrayDataset, Dataset
-from tinynode.safe_files import checked_path, listed, read_file
+from tinynode.safe_files import checked_path, listed, read_file, reason_of
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP")
@@ -472,8 +472,8 @@ def _read_image(path: Path, mode: str, max_pixels: int) -> Any:
 
 def _reason(error: Exception) -> str:
     """The words of an error of Pillow, without the address of the file's memory."""
-    text = str(error)[:200]
-    return type(error).__name__ if not text or "BytesIO" in text else text
+    text = reason_of(error, 200)
+    return type(error).__name__ if "BytesIO" in text else text
 
 
 def _pillow() -> Any:
