@@ -16,7 +16,7 @@ import pytest
 import tinynode as tn
 from tinynode import functions, nn
 from tinynode.show.films.film import Film
-from tinynode.show.films.frame_drawing import lit_edges, shades_of
+from tinynode.show.films.frame_drawing import shades_of
 from tinynode.show.films.frames import MOST_ITERATIONS, FrameOptions, chosen_steps, frames_of
 from tinynode.show.films.recorder import record
 from tinynode.show.films.state import moments
@@ -82,8 +82,8 @@ def test_the_state_at_the_end_has_all_values_and_gradients() -> None:
     assert gradients["z"] is None
     cells = {k: data["values"][v]["cells"] for k, v in gradients.items() if v is not None}
     assert cells == {"x": [5, 6, 7], "y": [1, 2, 3]}
-    assert data["values"][last.state.value[x]]["cells"] == [1, 2, 3]
-    assert last.state.gradient == {} and set(last.state.grad) == {x, y}
+    assert data["values"][last.state.array_of(x)]["cells"] == [1, 2, 3]
+    assert last.state.facts["gradient"] == {} and set(last.state.facts["grad"]) == {x, y}
 
 
 def test_parameters_bring_their_values_into_the_next_iteration() -> None:
@@ -92,7 +92,7 @@ def test_parameters_bring_their_values_into_the_next_iteration() -> None:
     ((node, *_),) = [entry for entry in seen[0].step["updates"] if entry[0]][:1]
     updated = seen[0].step["updates"][0][3]
     first = next(m for m in moments(data) if m.iteration == 1)
-    assert first.state.value[node] == updated and node in first.state.grad
+    assert first.state.array_of(node) == updated and first.state.has("grad", node)
 
 
 def fake(structures: list[int], steps: int = 3, arrays: int = 1) -> dict[str, Any]:
@@ -204,9 +204,8 @@ def test_each_step_is_a_picture_with_the_numbers_of_the_film(tmp_path: Path) -> 
 
 def test_lit_edges_go_with_the_step() -> None:
     film = small_film().data()
-    seen = {moment.step["title"]: lit_edges(moment.step) for moment in moments(film)}
-    picture = film["pictures"][0]
-    edges = {(edge["from"], edge["to"]) for edge in picture["edges"]}
+    seen = {moment.step["title"]: set(moment.step["lit"]) for moment in moments(film)}
+    edges = set(range(len(film["pictures"][0]["edges"])))
     forward = [lit for title, lit in seen.items() if "computes" in title]
     backward = [lit for title, lit in seen.items() if "takes the gradient" in title]
     assert set().union(*forward) == set().union(*backward) == edges
@@ -355,7 +354,7 @@ function steps_at(number) {
     const numbers = (map) => ids.filter((id) => (map.get(id) ?? null) !== null)
       .map((id) => [id, map.get(id)]);
     const names = (map) => ids.filter((id) => map.get(id));
-    const edges = [...litEdges].map((i) => [picture.edges[i].from, picture.edges[i].to]);
+    const edges = [...litEdges];
     const texts = ids.flatMap((id) =>
       [...nodeElements.get(id).querySelectorAll(".numbers-here text")].map((t) => t.textContent));
     found.push({
@@ -390,14 +389,13 @@ def test_the_state_is_that_of_the_page(make: Any, browser: Any, tmp_path: Path) 
         number = data["iterations"][moment.iteration]["picture"]
         picture = data["pictures"][number]
         ids = [node["id"] for node in picture["nodes"]]
-        edges = {(edge["from"], edge["to"]) for edge in picture["edges"]}
-        mine = moment.state
+        facts = moment.state.facts
         for name in ("born", "kept", "freed"):
-            assert set(told[name]) == getattr(mine, name) & set(ids), (name, moment.step)
+            assert set(told[name]) == set(facts[name]) & set(ids), (name, moment.step)
         for name in ("value", "gradient", "grad"):
-            numbers = {k: v for k, v in getattr(mine, name).items() if k in ids}
+            numbers = {k: v for k, v in facts[name].items() if k in ids}
             assert dict(told[name]) == numbers, (name, moment.step)
-        assert {tuple(edge) for edge in told["edges"]} == lit_edges(moment.step) & edges
+        assert told["edges"] == moment.step["lit"]
         layers = next(in_order).layers
         drawn = [
             shape.text

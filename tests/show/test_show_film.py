@@ -362,15 +362,16 @@ def test_it_is_json_of_one_version() -> None:
         assert set(step) == {
             "kind", "function", "class", "title", "inputs", "outputs", "grad_outputs",
             "grad_inputs", "retained", "freed", "queue", "queued", "table", "ran", "at",
-            "seconds", "depth", "cleared", "updates", "copied", "watched",
+            "seconds", "depth", "cleared", "updates", "copied", "watched", "direction", "changes",
+            "roles", "lit",
         }  # fmt: skip
     for node in picture["nodes"]:
         assert set(node) == {
             "id", "of", "kind", "label", "facts", "rank", "phase", "group", "x", "y", "w", "h",
-            "born",
+            "born", "takes_gradient",
         }  # fmt: skip
     for edge in picture["edges"]:
-        assert set(edge) == {"from", "to", "points", "phase", "born"}
+        assert set(edge) == {"from", "to", "path", "phase", "born"}
 
 
 # --- the user's code, and the classes ------------------------------------------------------------

@@ -16,10 +16,12 @@ from typing import Any
 from tinynode.errors import short_name
 from tinynode.show.films import text as film_text
 from tinynode.show.films.iterations import Segment, segments_of, values_of
+from tinynode.show.films.looks import add_looks
 from tinynode.show.films.names import SourceNames
 from tinynode.show.films.nodes import GONE, MAX_PICTURE, FilmNode, Recording, Step
 from tinynode.show.films.questions import film_questions
 from tinynode.show.films.sources import Files
+from tinynode.show.graphs.boxes import curve
 from tinynode.show.graphs.diagram_data import DiagramEdge, DiagramNode, group_name
 from tinynode.show.graphs.grouping import spread_groups
 from tinynode.show.graphs.layout import layout
@@ -216,12 +218,12 @@ def _drawn(
     for arrow, (source, target, points) in zip(arrows, plan.edges, strict=True):
         born = births[source if source[0] == "f" else target]
         births.setdefault(source, born)  # the leaf drawn again at its first use
-        rounded = [[round(x, 1), round(y, 1)] for x, y in points]
+        path = [[round(x, 1) for x in one] for one in curve(points, is_down=True)]
         edges.append(
-            {"from": source, "to": target, "points": rounded, "phase": arrow.phase, "born": born}
+            {"from": source, "to": target, "path": path, "phase": arrow.phase, "born": born}
         )
     steps = film.steps[segment.first : segment.last]
-    return {
+    drawn = {
         "width": round(plan.width, 1),
         "height": round(plan.height, 1),
         "shared": picture.shared,
@@ -232,6 +234,8 @@ def _drawn(
             for step, cleared in zip(steps, _cleared(film, picture), strict=True)
         ],
     }
+    add_looks(drawn)
+    return drawn
 
 
 def _boxes_and_arrows(

@@ -141,8 +141,8 @@ class Stage:
         pieces: list[Shape] = []
         start = 0
         for end in range(1, len(steps) + 1):
-            phase = _direction_of(steps[start])
-            if end < len(steps) and _direction_of(steps[end]) == phase:
+            phase = _look_of(steps[start])
+            if end < len(steps) and _look_of(steps[end]) == phase:
                 continue
             x, right = (_MARGIN + width * place / len(steps) for place in (start, end))
             y, height = {"forward": (0, 4), "backward": (4, 4), "update": (0, 8)}[phase]
@@ -156,7 +156,7 @@ class Stage:
     def _caption(self, moment: Moment, count: int) -> dict[str, tuple[Shape, ...]]:
         """The direction, the step's number, and the step as a sentence."""
         step = moment.step
-        look = _direction_of(step)
+        look = _look_of(step)
         y = self.foot + 18
         word = _CHIPS[step["kind"]]
         wide = len(word) * 7.6 + 20
@@ -218,39 +218,21 @@ def _losses(data: dict[str, Any]) -> list[float | None]:
     return found
 
 
-def _direction_of(step: dict[str, Any]) -> str:
-    """The direction of a step: "forward", "backward" or "update"; a watched step has "update"."""
-    if step["kind"] in ("update", "watch"):
-        return "update"
-    return "backward" if step["kind"] in ("backward", "sweep", "end") else "forward"
+def _look_of(step: dict[str, Any]) -> str:
+    """The colours of a step: those of its direction; a watched step has those of an update."""
+    return "update" if step["direction"] == "watch" else str(step["direction"])
 
 
 # --- edges ---------------------------------------------------------------------------------------
 
 
-def lit_edges(step: dict[str, Any]) -> set[tuple[str, str]]:
-    """The edges along which arrays or gradients move in a step."""
-    function = step["function"]
-    if function is None:
-        return set()
-    if _direction_of(step) == "backward":
-        given = {(function, node) for node, value in step["grad_outputs"] if value is not None}
-        return given | {
-            (node, function) for node, _, how, _ in step["grad_inputs"] if how != "none"
-        }
-    inputs = {(node, function) for node, _ in step["inputs"]}
-    return inputs | {(function, node) for node, _ in step["outputs"]}
-
-
 def _edges(picture: dict[str, Any], moment: Moment) -> dict[str, tuple[Shape, ...]]:
-    edges = picture["edges"]
-    is_down = all(edge["points"][-1][1] >= edge["points"][0][1] for edge in edges)
-    lit = lit_edges(moment.step)
-    look = _direction_of(moment.step)
+    lit = set(moment.step["lit"])
+    look = _look_of(moment.step)
     layers: dict[str, tuple[Shape, ...]] = {}
-    for number, edge in enumerate(edges):
-        is_lit = (edge["from"], edge["to"]) in lit
-        points = boxes.curve(edge["points"], is_down)
+    for number, edge in enumerate(picture["edges"]):
+        is_lit = number in lit
+        points = tuple(map(tuple, edge["path"]))
         colour = "backward" if edge["phase"] == "backward" else "quiet"
         dash: tuple[float, ...] = (4.0, 3.0) if colour == "backward" else ()
         line, opacity = 1.2, 0.75
@@ -269,47 +251,37 @@ def _edges(picture: dict[str, Any], moment: Moment) -> dict[str, tuple[Shape, ..
 # --- nodes ---------------------------------------------------------------------------------------
 
 
-def _roles_of(step: dict[str, Any]) -> dict[str, str]:
-    """The part of each node in a step: "lit", "input" or "output"."""
-    found = dict.fromkeys([entry[0] for entry in step["outputs"] + step["grad_outputs"]], "output")
-    found |= dict.fromkeys([entry[0] for entry in step["inputs"] + step["grad_inputs"]], "input")
-    found |= dict.fromkeys([entry[0] for entry in step["updates"]], "output")
-    if step["function"] is not None:
-        found[step["function"]] = "lit"
-    return found
-
-
 def _nodes(
     values: list[dict[str, Any]], picture: dict[str, Any], moment: Moment, scale: float
 ) -> dict[str, tuple[Shape, ...]]:
-    roles = _roles_of(moment.step)
+    roles, state = moment.step["roles"], moment.state
     layers: dict[str, tuple[Shape, ...]] = {}
     for node in picture["nodes"]:
-        role = roles.get(node["id"], "")
-        is_born = node["id"] in moment.state.born
+        variable = node["of"] or node["id"]  # a box that repeats a leaf looks as the leaf
+        role = roles.get(variable, "")
+        is_born = state.has("born", variable)
         opacity = 1.0 if is_born else 0.22
         name = f"node {node['id']}"
-        box = _box(node, role, moment, opacity)
+        box = _box(node, role, _look_of(moment.step), state.has("freed", variable), opacity)
         layers[name] = (box,)
         layers[f"{name} text"] = tuple(_texts(box, node, role == "lit", scale))
-        if node["kind"] == "variable":
-            shown = _numbers_in_box(values, node, moment.state) if is_born else []
+        if node["kind"] == "variable" and node["of"] is None:
+            shown = _numbers_in_box(values, node, state) if is_born else []
             layers[f"{name} numbers"] = tuple(_detail(shown, scale))
-            has_gradient = moment.state.gradient_of(node["id"]) is not None
-            is_retained = node["id"] in moment.state.kept
+            has_gradient = state.gradient_of(variable) is not None
+            is_retained = state.has("kept", variable)
             marks = boxes.marks(box, is_retained=is_retained, has_gradient=has_gradient)
             layers[f"{name} marks"] = tuple(marks)
     return layers
 
 
-def _box(node: dict[str, Any], role: str, moment: Moment, opacity: float) -> Box:
-    """A node's box, with the look of the node's state and role."""
-    look = _direction_of(moment.step)
+def _box(node: dict[str, Any], role: str, look: str, is_freed: bool, opacity: float) -> Box:
+    """A node's box, with the look of the node's state and role, in a step with a look."""
     place = node["x"], node["y"], node["w"], node["h"]
     box = boxes.box(node["kind"], node["phase"], place, opacity)
     if node["kind"] == "variable":
         box = replace(box, stroke="quiet")
-    if node["id"] in moment.state.freed:
+    if is_freed:
         box = replace(box, fill="", dash=(1.5, 3.0))
     lit_dash = (7.0, 4.0) if look == "backward" else ()
     if role == "lit":
@@ -345,7 +317,7 @@ def _numbers_in_box(
     values: list[dict[str, Any]], node: dict[str, Any], state: State
 ) -> list[Shape]:
     """The value and the gradient of a variable: texts, or heat maps if one has many elements."""
-    numbers = (state.value.get(node["id"]), state.gradient_of(node["id"]))
+    numbers = (state.array_of(node["id"]), state.gradient_of(node["id"]))
     arrays = [None if number is None else values[number] for number in numbers]
     is_text = all(array is None or math.prod(array["shape"]) <= MOST_NUMBERS for array in arrays)
     x, top = node["x"], node["y"] - node["h"] / 2 + 24 + 13 * len(node["facts"])
@@ -358,7 +330,8 @@ def _numbers_in_box(
             text = mark + _cells_text(array)
             shapes.append(Text(x, top + 8 + 13 * line, text, 11, colour, "middle", is_mono=True))
         else:
-            left = x + (4 if line else -MAP[0] - 4)
+            column = line if node["takes_gradient"] else 0.5  # 0 on the left, 1 on the right
+            left = x + column * (MAP[0] + 8) - MAP[0] - 4
             shapes += _map(array, left, top + 2, colour, mark)
     return shapes
 

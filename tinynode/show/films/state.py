@@ -1,7 +1,7 @@
 """The state of a film after each step: born nodes, arrays, gradients.
 
-Requirement: pictures of a film show the same state as the film's page. The page's script has the
-same rules (``recordChanges`` and ``startOf`` in ``page/files/film.js``); a test compares the two.
+Requirement: pictures of a film show the same state as the film's page. ``looks.py`` computes the
+changes of each step, once; the page's script applies them as this module does.
 """
 
 from __future__ import annotations
@@ -14,31 +14,40 @@ from tinynode.show.films.text import steps_of
 
 Step = dict[str, Any]
 
+FACTS = ("born", "value", "kept", "freed", "gradient", "grad")
+"""The facts of ``looks.py``."""
+
 
 @dataclass(eq=False)
 class State:
-    """The state after a step. Arrays are indexes into the film's "values".
+    """The state after a step: for each fact, the nodes with the fact.
 
     Attributes:
-        born: the nodes and functions that exist.
-        value: the array of each variable.
-        kept: the variables with an array retained for backward.
-        freed: the variables without their array.
-        gradient: the gradients in the gradient table.
-        grad: the gradients of the user, ``x.grad``.
+        facts: by fact and node, True or the index of an array in the film's "values".
     """
 
-    born: set[str] = field(default_factory=set)
-    value: dict[str, int] = field(default_factory=dict)
-    kept: set[str] = field(default_factory=set)
-    freed: set[str] = field(default_factory=set)
-    gradient: dict[str, int] = field(default_factory=dict)
-    grad: dict[str, int] = field(default_factory=dict)
+    facts: dict[str, dict[str, Any]] = field(default_factory=lambda: {fact: {} for fact in FACTS})
+
+    def has(self, fact: str, node: str) -> bool:
+        """True if the node has the fact."""
+        return node in self.facts[fact]
+
+    def array_of(self, node: str) -> int | None:
+        """The array of a variable."""
+        return self.facts["value"].get(node)
 
     def gradient_of(self, node: str) -> int | None:
         """The gradient in the table; without it, ``x.grad``."""
-        found = self.gradient.get(node)
-        return self.grad.get(node) if found is None else found
+        found = self.facts["gradient"].get(node)
+        return self.facts["grad"].get(node) if found is None else found
+
+    def apply(self, step: Step) -> None:
+        """Change the state by a step."""
+        for fact, node, what in step["changes"]:
+            if what is None:
+                self.facts[fact].pop(node, None)
+            else:
+                self.facts[fact][node] = what
 
 
 @dataclass(eq=False)
@@ -60,63 +69,25 @@ class Moment:
 
 def moments(data: dict[str, Any]) -> Iterator[Moment]:
     """All steps of a film in order, from ``Film.data()``, each with the state after it."""
-    births = [_births(picture) for picture in data["pictures"]]
-    brought: dict[str, tuple[int | None, int | None]] = {}
+    brought: dict[str, dict[str, Any]] = {"value": {}, "grad": {}}
     state, iteration, index, shown = State(), -1, 0, 0
     for number, step in steps_of(data):
         if number - 1 != iteration:
             if iteration >= 0:
-                for node in data["pictures"][shown]["shared"]:
-                    brought[node] = (state.value.get(node), state.grad.get(node))
-            state, iteration, index = _start(brought), number - 1, 0
+                _carry(state, data["pictures"][shown]["shared"], brought)
+            state, iteration, index = State(), number - 1, 0
+            for fact, nodes in brought.items():
+                state.facts[fact].update(nodes)
             shown = data["iterations"][iteration]["picture"]
-        state.born.update(births[shown][index])
-        _apply(state, step)
+        state.apply(step)
         yield Moment(iteration, index, step, state)
         index += 1
 
 
-def _births(picture: dict[str, Any]) -> list[list[str]]:
-    """The nodes that come with each step of a picture."""
-    found: list[list[str]] = [[] for _ in picture["steps"]]
-    for node in picture["nodes"]:
-        if found:
-            found[min(max(node["born"], 0), len(found) - 1)].append(node["id"])
-    return found
-
-
-def _start(brought: dict[str, tuple[int | None, int | None]]) -> State:
-    """The state before an iteration: the arrays and gradients of shared nodes."""
-    state = State()
-    for node, (value, grad) in brought.items():
-        if value is not None:
-            state.value[node] = value
-        if grad is not None:
-            state.grad[node] = grad
-    return state
-
-
-def _apply(state: State, step: Step) -> None:
-    """Change the state by a step, in the order of the page."""
-    for node in step["cleared"]:
-        state.grad.pop(node, None)
-    if step["kind"] == "forward":
-        for node, value in [*step["inputs"], *step["outputs"]]:
-            if value is not None:
-                state.value[node] = value
-            state.freed.discard(node)
-    for node, _, _, value, _ in step["updates"]:
-        state.value[node] = value
-    state.kept.update(step["retained"])
-    removed = step["table"]["removed"]
-    for node in step["freed"]:
-        if node not in removed:
-            state.kept.discard(node)
-            state.freed.add(node)
-    for node in removed:
-        state.gradient.pop(node, None)
-    state.gradient.update(step["table"]["set"])
-    if step["kind"] == "end":
-        for node, _, how, total in step["grad_inputs"]:
-            if how != "none":
-                state.grad[node] = total
+def _carry(state: State, shared: list[str], brought: dict[str, dict[str, Any]]) -> None:
+    """Take the arrays and gradients of the shared nodes out of an iteration."""
+    for fact, nodes in brought.items():
+        for node in shared:
+            nodes.pop(node, None)
+            if state.has(fact, node):
+                nodes[node] = state.facts[fact][node]

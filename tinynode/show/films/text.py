@@ -6,13 +6,14 @@ sentence, and below the sentence the page's numbers.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import ROUND_HALF_UP, Context
 from typing import Any
 
 from tinynode.errors import printable
-from tinynode.show.films.iterations import with_values
+from tinynode.show.films.iterations import values_of, with_values
 from tinynode.show.films.watched import in_words
 
 Step = dict[str, Any]
@@ -136,7 +137,12 @@ def steps_of_iteration(data: dict[str, Any], iteration: dict[str, Any]) -> Itera
     watched = iter(iteration["watched"])
     steps = data["pictures"][iteration["picture"]]["steps"]
     for step, seconds in zip(steps, iteration["seconds"], strict=True):
-        told = {**with_values(step, values), "seconds": seconds}
+        own = list(itertools.islice(values, len(list(values_of(step)))))
+        told = {**with_values(step, iter(own)), "seconds": seconds}
+        told["changes"] = [
+            [fact, node, own[what] if type(what) is int else what]
+            for fact, node, what in step["changes"]
+        ]
         if step["kind"] == "update":
             settings = next(optimizers) or (step["optimizer"], step["rule"])
             told["optimizer"], told["rule"] = settings

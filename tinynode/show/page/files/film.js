@@ -5,8 +5,8 @@
 // program without a loop has one picture and one iteration. A leaf with distant uses is drawn again
 // beside them: such a box has the id of the leaf in "of", and shows the state of the leaf.
 //
-// A step says what changed: an array was computed, a gradient came into the table of the backward
-// pass, an array was freed, an optimizer updated a parameter.
+// A step says what changed, who plays which part, and which edges are lit: see looks.py, which
+// computes them. This script applies them to boxes and edges.
 //
 // These files are one script, joined in the order of document.py. They use no library. Texts of the
 // film are inserted as text, never as HTML: names are only names.
@@ -59,6 +59,12 @@ function stepsOf(number) {
   const entry = ([id]) => [id, values[next++]];
   return film.pictures[index].steps.map((step, i) => {
     const told = { ...step, seconds: seconds[i] };
+    const place = next;
+    told.changes = step.changes.map(([fact, id, what]) => [
+      fact,
+      id,
+      typeof what === "number" ? values[place + what] : (what ?? undefined),
+    ]);
     if (step.kind === "update") {
       [told.optimizer, told.rule] = optimizers[updates++] ?? [step.optimizer, step.rule];
     }
@@ -84,7 +90,7 @@ function broughtInto(number) {
   while (brought.length <= number) {
     const last = brought.length - 1;
     const state = startOf(last);
-    recordChanges(film.pictures[iterations[last].picture], stepsOf(last), state);
+    recordChanges(stepsOf(last), state);
     const carried = new Map(brought[last]);
     for (const id of film.pictures[iterations[last].picture].shared) {
       carried.set(id, [state.value.get(id), state.grad.get(id)]);
@@ -111,7 +117,7 @@ function enterIteration(number) {
   picture = film.pictures[iterations[number].picture];
   steps = stepsOf(number);
   now = startOf(number);
-  changes = recordChanges(picture, steps, startOf(number));
+  changes = recordChanges(steps, startOf(number));
   if (picture === old) return false;
   nodes = new Map(picture.nodes.filter(({ of }) => of === null).map((node) => [node.id, node]));
   stepsOfNode = new Map([...nodes.keys()].map((id) => [id, []]));
@@ -122,51 +128,22 @@ function enterIteration(number) {
   return true;
 }
 
-function recordChanges(shown, list, state) {
-  const births = bornInEachStep(shown.nodes, list);
-  return list.map((step, index) => {
-    const found = [];
-    const change = (fact, id, after) => {
+// The changes of each step, with what was there before. They are applied to the state.
+function recordChanges(list, state) {
+  return list.map((step) =>
+    step.changes.map(([fact, id, after]) => {
       const before = state[fact].get(id);
-      if (before !== after) {
-        state[fact].set(id, after);
-        found.push({ fact, id, before, after });
-      }
-    };
-    for (const node of births[index]) {
-      if (shown.nodes[node].of === null) change("born", shown.nodes[node].id, true);
-    }
-    for (const id of step.cleared) change("grad", id, undefined);
-    for (const [id, value] of arraysOf(step)) {
-      if (value !== null) change("value", id, value);
-      change("freed", id, false);
-    }
-    for (const [id, , , value] of step.updates) change("value", id, value);
-    for (const id of step.retained) change("kept", id, true);
-    for (const id of freedArrays(step)) {
-      change("kept", id, false);
-      change("freed", id, true);
-    }
-    for (const id of step.table.removed) change("gradient", id, undefined);
-    for (const [id, value] of step.table.set) change("gradient", id, value);
-    for (const [id, grad] of gradsOf(step)) change("grad", id, grad);
-    return found;
-  });
+      state[fact].set(id, after);
+      return { fact, id, before, after };
+    }),
+  );
 }
 
-// The numbers of the nodes, or edges, that come with each step.
-function bornInEachStep(things, list) {
+// The numbers of the edges that come with each step.
+function edgesBorn(edges, list) {
   const births = list.map(() => []);
-  things.forEach((thing, index) => {
-    births[Math.min(Math.max(thing.born, 0), list.length - 1)]?.push(index);
-  });
+  edges.forEach((edge, index) => births[Math.min(edge.born, list.length - 1)]?.push(index));
   return births;
-}
-
-// The arrays that a forward step computes or uses. Those that a backward step shows say nothing
-// about now: the user may have let go of the Variable, and only the function keeps the array.
-function arraysOf(step) {
-  return step.kind === "forward" ? [...step.inputs, ...step.outputs] : [];
 }
 
 // What a step frees is arrays, and gradients that the table hands over.
@@ -178,14 +155,6 @@ function freedArrays(step) {
 function usedGradients(step) {
   const removed = new Set(step.table.removed);
   return step.freed.filter((id) => removed.has(id));
-}
-
-// What the end of backward writes into x.grad. "none" marks results that go to the caller of grad.
-function gradsOf(step) {
-  if (step.kind !== "end") return [];
-  return step.grad_inputs
-    .filter(([, , how]) => how !== "none")
-    .map(([id, , , total]) => [id, total]);
 }
 
 function nameOf(id) {

@@ -5,12 +5,10 @@ const graph = find("graph");
 let nodeElements = new Map();
 let repeats = new Map(); // the further boxes of a leaf
 let edgeElements = [];
-let edgesBetween = new Map(); // "v0 f1" -> numbers of edges
 let edgesBornIn = [];
 let readingOrder = [];
-let getsGradient = new Set(); // the variables with a gradient at some step of the picture
 
-let roles = new Map(); // node id -> "lit", "input", "output" in this step
+let roles = {}; // node id -> "lit", "input", "output" in this step
 let litEdges = new Set();
 let pinned = null; // the node that was clicked, or kept with Enter
 let previewed = null; // the node that the keyboard is on
@@ -18,25 +16,13 @@ let previewed = null; // the node that the keyboard is on
 // Draws the present picture in place of the one before.
 function drawGraph() {
   [nodeElements, repeats] = [new Map(), new Map()];
-  const idOf = new Map(picture.nodes.map(({ id, of }) => [id, of ?? id]));
-  edgeElements = [];
-  edgesBetween = new Map();
-  edgesBornIn = bornInEachStep(picture.edges, steps);
+  edgesBornIn = edgesBorn(picture.edges, steps);
   readingOrder = [...nodes.values()].sort((a, b) => a.rank - b.rank || a.y - b.y || a.x - b.x);
-  getsGradient = new Set(
-    steps.flatMap(({ grad_inputs, table }) => [...grad_inputs, ...table.set].map(([id]) => id)),
-  );
-  [roles, litEdges, reachableNode] = [new Map(), new Set(), null];
+  [roles, litEdges, reachableNode] = [{}, new Set(), null];
   graph.setAttribute("viewBox", `0 0 ${picture.width} ${picture.height}`);
   graph.replaceChildren(arrowHeads());
-  const isDown = picture.edges.every(({ points }) => points.at(-1)[1] >= points[0][1]);
-  picture.edges.forEach((edge, index) => {
-    const path = svg("path", { d: edgePath(edge.points, isDown) });
-    edgeElements.push(path);
-    const key = `${idOf.get(edge.from)} ${idOf.get(edge.to)}`;
-    edgesBetween.set(key, [...(edgesBetween.get(key) ?? []), index]);
-    graph.append(path);
-  });
+  edgeElements = picture.edges.map(({ path }) => svg("path", { d: pathText(path) }));
+  graph.append(...edgeElements);
   for (const node of picture.nodes) {
     const element = nodeElement(node);
     if (node.of === null) nodeElements.set(node.id, element);
@@ -70,19 +56,10 @@ function arrowHead(look) {
   );
 }
 
-// A curve through the points, in the direction of the layers at each of them.
-function edgePath(points, isDown) {
-  let path = `M${points[0][0]} ${points[0][1]}`;
-  for (let i = 1; i < points.length; i++) {
-    const [x0, y0] = points[i - 1];
-    const [x, y] = points[i];
-    const middle = isDown ? (y0 + y) / 2 : (x0 + x) / 2;
-    const isStraight = isDown ? x0 === x : y0 === y;
-    if (isStraight) path += `L${x} ${y}`;
-    else if (isDown) path += `C${x0} ${middle} ${x} ${middle} ${x} ${y}`;
-    else path += `C${middle} ${y0} ${middle} ${y} ${x} ${y}`;
-  }
-  return path;
+// Two numbers are the end of a line, six those of a curve.
+function pathText([start, ...rest]) {
+  const parts = rest.map((numbers) => (numbers.length === 2 ? "L" : "C") + numbers.join(" "));
+  return `M${start.join(" ")}${parts.join("")}`;
 }
 
 function nodeElement(node) {
@@ -131,7 +108,7 @@ function shortened(text) {
 function updateNode(id) {
   const node = nodes.get(id);
   const element = nodeElements.get(id);
-  const role = roles.get(id);
+  const role = roles[id];
   const names = ["node", node.kind, node.phase];
   const said = [];
   if (!now.born.get(id)) (names.push("unborn"), said.push("not there yet"));
@@ -188,7 +165,7 @@ function numbersInBox(node, value, gradient) {
       text.dataset.value = number;
       views.push(text);
     } else {
-      const column = getsGradient.has(node.id) ? line : 0.5;
+      const column = node.takes_gradient ? line : 0.5;
       views.push(mapInBox(array, number, kind, mark, column));
     }
   }
@@ -252,16 +229,11 @@ function gradientOf(id) {
 }
 
 function directionOfStep() {
-  return directionOf(currentStep());
-}
-
-function directionOf(step) {
-  if (step?.kind === "update" || step?.kind === "watch") return step.kind;
-  return isBackward(step) ? "backward" : "forward";
+  return currentStep()?.direction ?? "forward";
 }
 
 function isBackward(step) {
-  return step !== null && ["backward", "sweep", "end"].includes(step.kind);
+  return step?.direction === "backward";
 }
 
 function updateEdge(index) {
@@ -272,39 +244,13 @@ function updateEdge(index) {
   setAttribute(edgeElements[index], "class", names.join(" "));
 }
 
-// Who plays which part in a step: the function is lit, its inputs and outputs are outlined.
-function rolesOf(step) {
-  const found = new Map();
-  if (step === null) return found;
-  for (const [id] of [...step.outputs, ...step.grad_outputs]) found.set(id, "output");
-  for (const [id] of [...step.inputs, ...step.grad_inputs]) found.set(id, "input");
-  for (const [id] of step.updates) found.set(id, "output");
-  if (step.function !== null) found.set(step.function, "lit");
-  return found;
-}
-
-// The edges along which something moves: arrays forward, or gradients backward.
-function litEdgesOf(step) {
-  const found = new Set();
-  if (step === null || step.function === null) return found;
-  const add = (from, to) => (edgesBetween.get(`${from} ${to}`) ?? []).forEach((i) => found.add(i));
-  if (isBackward(step)) {
-    for (const [id, value] of step.grad_outputs) if (value !== null) add(step.function, id);
-    for (const [id, , how] of step.grad_inputs) if (how !== "none") add(id, step.function);
-  } else {
-    for (const [id] of step.inputs) add(id, step.function);
-    for (const [id] of step.outputs) add(step.function, id);
-  }
-  return found;
-}
-
 // Draws what changed, and nothing else: a step of a film of 1,000 nodes touches about ten.
 function updateGraph(touchedNodes, touchedEdges) {
   const oldRoles = roles;
   const oldEdges = litEdges;
-  roles = rolesOf(currentStep());
-  litEdges = litEdgesOf(currentStep());
-  for (const id of new Set([...touchedNodes, ...oldRoles.keys(), ...roles.keys()])) {
+  roles = currentStep()?.roles ?? {};
+  litEdges = new Set(currentStep()?.lit);
+  for (const id of new Set([...touchedNodes, ...Object.keys(oldRoles), ...Object.keys(roles)])) {
     if (nodes.has(id)) updateNode(id);
   }
   for (const index of new Set([...touchedEdges, ...oldEdges, ...litEdges])) updateEdge(index);

@@ -83,7 +83,7 @@ let shownMethod = null;
 let isMethodNew = false;
 
 function showClassCode(step) {
-  const direction = directionOf(step);
+  const { direction } = step;
   const method = direction === "update" ? "step" : direction;
   const key = `${method} ${step.class}`;
   if (key === shownMethod) return;

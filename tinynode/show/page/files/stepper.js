@@ -245,8 +245,8 @@ function drawStrip() {
   strip.setAttribute("viewBox", `0 0 ${steps.length} 1`);
   strip.replaceChildren();
   for (let start = 0, end = 0; start < steps.length; start = end) {
-    const phase = directionOf(steps[start]);
-    while (end < steps.length && directionOf(steps[end]) === phase) end++;
+    const phase = steps[start].direction;
+    while (end < steps.length && steps[end].direction === phase) end++;
     const [y, height] = { forward: [0, 0.5], backward: [0.5, 0.5], update: [0, 1], watch: [0.2, 0.6] }[phase];
     strip.append(svg("rect", { x: start, y, width: end - start, height, class: phase }));
   }
