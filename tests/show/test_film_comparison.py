@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import tinynode as tn
 from tinynode import nn, show
 from tinynode.__main__ import main
 from tinynode.commands.step import film_of_script
+from tinynode_course import use_mynode
 
 F = tn.functions
 
@@ -201,6 +204,67 @@ def test_devices_and_dtypes_differ_by_rounding_alone(device: str, dtype: str) ->
     tn.testing.assert_same_run(one, other)
 
 
+def compiled_run(is_compiled: bool, factor: float = 1.0) -> show.Film:
+    """A film of training, with an eager or a compiled loss."""
+    tn.seed(0)
+    model = nn.Sequential(nn.Linear(3, 5), F.tanh, nn.Linear(5, 2))
+    optimizer = nn.SGD(model, lr=0.1)
+    x = tn.asarray(np.random.default_rng(1).standard_normal((4, 3)), "float32")
+
+    def loss_of(x: tn.Variable) -> tn.Variable:
+        return F.mean(model(x) ** 2) * factor
+
+    compiled: Any = tn.compile(loss_of) if is_compiled else loss_of
+    with show.record() as film:
+        for _ in range(2):
+            loss = compiled(x)
+            optimizer.cleargrads()
+            loss.backward()
+            optimizer.update()
+    return film
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+def test_a_compiled_function_stands_for_its_steps(device: str) -> None:
+    eager = compiled_run(False)
+    with tn.using_device(device):
+        compiled, wrong = compiled_run(True), compiled_run(True, factor=1.25)
+    for pair, counts in (((eager, compiled), "24"), ((compiled, eager), "4")):
+        found = show.compare(*pair)
+        assert not found, found
+        assert str(found).splitlines()[1].startswith(f"compiled: {counts} steps of the first film")
+    tn.testing.assert_same_run(eager, compiled)
+    found = show.compare(eager, wrong)
+    assert found.first is not None
+    assert (found.first.event, found.first.part) == ("forward of Multiply", "result loss")
+    assert found.first.steps == (6, 1)
+    assert show.compare(compiled, wrong).first.part == "result loss"
+
+
+@pytest.mark.parametrize("stage", ["04", "06", "09"])
+def test_the_engine_of_a_learner_beside_the_package(stage: str) -> None:
+    def film_of(package: Any) -> show.Film:
+        x = package.Variable(np.array(3.0), name="x")
+        y = package.Variable(np.array(2.0), name="y")
+        with show.record() as film:
+            (x * y + x).backward()
+        return film
+
+    path = list(sys.path)
+    try:
+        use_mynode(stage)
+        own = film_of(importlib.import_module("mynode"))
+    finally:
+        sys.path[:] = path
+        for name in [name for name in sys.modules if name.split(".")[0] == "mynode"]:
+            del sys.modules[name]
+    found = show.compare(own, film_of(tn))
+    if stage == "04":  # the second gradient of x replaces the first
+        assert str(found.first) == "step 5, backward of Multiply, sum of the gradients of x, 1"
+    else:
+        assert not found
+
+
 def test_large_arrays_are_compared_by_a_sample_and_three_numbers() -> None:
     def run(x: Any) -> show.Film:
         with show.record() as film:
@@ -253,6 +317,10 @@ def test_a_page_has_the_arrays_of_both_films_and_their_difference() -> None:
     data = show.compare(parted(False), parted(True)).data()
     compared = data["compared"]
     assert compared["first"] == [0, 0] and compared["titles"] == ["one", "other"]
+    labels = {node["id"]: node["label"] for node in data["pictures"][0]["nodes"]}
+    names = [labels[node] for node in compared["way"]]
+    assert names[0] == "Subtract" and "Multiply" in names and "Sum" in names[-2:]
+    assert not {"x", "y"} & set(names), "what comes before the difference is not on the way"
     iteration, step, rows = compared["steps"][0]
     assert (iteration, step) == (0, 0)
     part, node, here, there, gap, words = rows[0]

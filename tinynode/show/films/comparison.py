@@ -5,6 +5,7 @@ The page is that of the second film. Its data has a part "compared":
     sentence    where the films part
     titles      of both films
     first       [iteration, step] of the first difference in the second film, from 0
+    way         the nodes on the way from a first difference in forward to the loss, in order
     steps       [iteration, step, differences]
     missing     [iteration, step, words]: steps that the first film alone has, before a step
 
@@ -15,7 +16,9 @@ into "values", or None.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +29,9 @@ from tinynode.show.films.differences import (
     Difference,
     Side,
     aligned,
+    compare_results,
     compare_steps,
+    compiled_runs,
     instead,
     number_of,
 )
@@ -50,6 +55,8 @@ class Comparison:
         differences: the parts that differ, in the order of the steps.
         largest: the largest distance of two elements that counts as no difference.
         films: the films.
+        replaced: the number of steps in both films that stand for each other: a compiled function,
+            and the steps in place of the function.
     """
 
     titles: tuple[str, str]
@@ -57,6 +64,7 @@ class Comparison:
     differences: list[Difference] = field(repr=False)
     largest: float
     films: tuple[Recording, Recording] = field(repr=False)
+    replaced: tuple[int, int] = (0, 0)
 
     @property
     def first(self) -> Difference | None:
@@ -71,17 +79,24 @@ class Comparison:
         shared = sum(None not in pair for pair in self.pairs)
         if self.first is None:
             rest = f", up to {self.largest:.2g}" if self.largest else ""
-            return f"no difference in {shared} steps{rest}"
+            return "\n".join([f"no difference in {shared} steps{rest}", *self._compiled()])
         differ = {one.steps for one in self.differences if None not in one.steps}
         lines = [
             f"first difference: {self.first}",
             f"{len(differ)} of {shared} common steps differ",
         ]
         for which, word in ((0, "first"), (1, "second")):
-            own = sum(pair[1 - which] is None for pair in self.pairs)
+            own = sum(pair[1 - which] is None for pair in self.pairs) - self.replaced[which]
             if own:
                 lines.append(f"only in the {word} film: {own} steps")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._compiled()])
+
+    def _compiled(self) -> list[str]:
+        """A line on compiled functions, or none."""
+        one, other = self.replaced
+        if not one:
+            return []
+        return [f"compiled: {one} steps of the first film are {other} steps of the second film"]
 
     # --- formats ---------------------------------------------------------------------------------
 
@@ -145,23 +160,29 @@ def compare(film_a: Recording, film_b: Recording, *, tolerance: float | None = N
         raise ValueError(f"compare: tolerance must be a number, 0 or more, got {tolerance}.")
     one, other = Side(film_a), Side(film_b)
     pairs = aligned(one.keys, other.keys)
-    differences: list[Difference] = []
-    largest = 0.0
+    runs = compiled_runs(pairs, one, other)
+    replaced = [[i for run in runs.values() for i in run[side]] for side in (0, 1)]
+    standing = {(i, None) for i in replaced[0]} | {(None, j) for j in replaced[1]}
+    found: list[Difference] = []
     for place, (i, j) in enumerate(pairs):
-        if i is None or j is None:
-            steps = number_of(i), number_of(j)
+        if place in runs:
+            found += compare_results(one, other, *runs[place], tolerance)
+        elif (i, j) in standing:
+            continue
+        elif i is None or j is None:
             event = other.events[j or 0] if i is None else one.events[i]
             note = instead(pairs, place, other)
-            differences.append(Difference(steps, event, "", math.inf, note=note))
-            continue
-        for found in compare_steps(one, i, other, j, tolerance):
-            if found.part:
-                differences.append(found)
-            else:
-                largest = max(largest, found.size)
+            found.append(Difference((number_of(i), number_of(j)), event, "", math.inf, note=note))
+        else:
+            found += compare_steps(one, i, other, j, tolerance)
+    differences = [one for one in found if one.differs]
+    largest = max([one.size for one in found if not one.differs], default=0.0)
     titles = (film_a.title or "", film_b.title or "")
     numbers = [(number_of(i), number_of(j)) for i, j in pairs]
-    return Comparison(titles, numbers, differences, largest, (film_a, film_b))
+    films = film_a, film_b
+    return Comparison(
+        titles, numbers, differences, largest, films, (len(replaced[0]), len(replaced[1]))
+    )
 
 
 # --- the page ------------------------------------------------------------------------------------
@@ -192,10 +213,41 @@ def _data(found: Comparison) -> dict[str, Any]:
         "sentence": str(found),
         "titles": list(found.titles),
         "first": None if first is None else list(first),
+        "way": [] if first is None else _way_to_loss(data, *first),
         "steps": [[*place, rows] for place, rows in sorted(steps.items())],
         "missing": [[*place, words] for place, words in sorted(missing.items())],
     }
     return data
+
+
+def _way_to_loss(data: dict[str, Any], iteration: int, index: int) -> list[str]:
+    """The nodes from a forward step to the start of the next backward pass; else none."""
+    picture = data["pictures"][data["iterations"][iteration]["picture"]]
+    steps = picture["steps"]
+    seeds = [step["grad_outputs"] for step in steps[index:] if step["kind"] == "sweep"]
+    if steps[index]["kind"] != "forward" or not seeds or not seeds[0]:
+        return []
+    edges = [(edge["from"], edge["to"]) for edge in picture["edges"] if edge["phase"] == "forward"]
+    loss = seeds[0][0][0]
+    behind = _reached(edges, steps[index]["function"])
+    before = _reached([(b, a) for a, b in edges], loss)
+    by_rank = sorted(picture["nodes"], key=itemgetter("rank"))
+    return [node["id"] for node in by_rank if node["id"] in behind and node["id"] in before]
+
+
+def _reached(edges: Sequence[tuple[str, str]], start: str) -> set[str]:
+    """The nodes that edges lead to, with the start."""
+    targets: dict[str, list[str]] = {}
+    for source, target in edges:
+        targets.setdefault(source, []).append(target)
+    found = {start}
+    waiting = [start]
+    while waiting:
+        for target in targets.get(waiting.pop(), ()):
+            if target not in found:
+                found.add(target)
+                waiting.append(target)
+    return found
 
 
 def _places(data: dict[str, Any]) -> list[tuple[int, int]]:

@@ -5,7 +5,8 @@ array. So the steps of both films are aligned by structure. The values of a pair
 compared in the order of the computation: operands, results, gradients, updates.
 
 Steps with the same kind, depth and function are a pair. A step that has no partner is a difference
-too. Of an array with more than 256 elements, a film has some elements, the extremes and the mean.
+too, except a compiled function in place of steps: there the results are compared. Of an array with
+more than 256 elements, a film has some elements, the extremes and the mean.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy
 
+from tinynode.net.program import NetFunction
 from tinynode.show.films.nodes import Recording
 from tinynode.show.films.text import Step, labels_of, steps_of
 from tinynode.show.films.values import Content
@@ -27,6 +29,11 @@ Pair: TypeAlias = tuple[int, int] | tuple[int, None] | tuple[None, int]
 
 MOST_UNPAIRED = 3_000
 """Between the common steps at the start and at the end, so many steps of a film are aligned."""
+
+
+RESULT = "result "
+RETAINED = "retained "
+"""The names of a function's results, and of retained arrays, begin with these words."""
 
 
 class Part(NamedTuple):
@@ -58,6 +65,7 @@ class Difference:
         values: the indexes of the arrays in the values of both films.
         note: a difference without a number, such as two shapes.
         node: the id of the node in the picture of the second film, or None.
+        differs: False for a distance within the tolerance.
     """
 
     steps: tuple[int | None, int | None]
@@ -67,6 +75,7 @@ class Difference:
     values: tuple[int | None, int | None] = (None, None)
     note: str = ""
     node: str | None = None
+    differs: bool = True
 
     def __str__(self) -> str:
         one, other = self.steps
@@ -109,6 +118,7 @@ class Side:
         keys: for each step the kind, the depth and the function; a partner has the same.
         events: the step in words, such as ``"forward of Tanh"``.
         parts: the arrays of each step.
+        compiled: for each step True if a compiled function runs.
     """
 
     def __init__(self, film: Recording) -> None:
@@ -121,12 +131,23 @@ class Side:
         self.keys: list[Any] = []
         self.events: list[str] = []
         self.parts: list[list[Part]] = []
+        self.compiled: list[bool] = []
         for iteration, step in steps_of(data):
             names = labels[data["iterations"][iteration - 1]["picture"]]
             function = names.get(step["function"] or "", step["class"] or "")
             self.keys.append((step["kind"], step["depth"], function))
             self.events.append(_event(step["kind"], function))
             self.parts.append(list(_parts(step, names)))
+            cls = film.classes.get(step["class"] or "")
+            self.compiled.append(cls is NetFunction)
+
+    def results_of(self, steps: Sequence[int]) -> tuple[int, list[Part]] | None:
+        """The last forward step of some, with its results; None without a forward step."""
+        for step in reversed(steps):
+            if self.keys[step][0] == "forward":
+                parts = [part for part in self.parts[step] if part.name.startswith(RESULT)]
+                return step, parts
+        return None
 
 
 def _event(kind: str, function: str) -> str:
@@ -144,13 +165,13 @@ def _parts(step: Step, labels: Mapping[str, str]) -> Iterator[Part]:
     kind = step["kind"]
     if kind == "forward":
         yield from (Part(f"operand {labels[node]}", node, value) for node, value in step["inputs"])
-        yield from (Part(f"result {labels[node]}", node, value) for node, value in step["outputs"])
+        yield from (Part(RESULT + labels[node], node, value) for node, value in step["outputs"])
         return
     for node, value, *_ in step["grad_outputs"]:
         yield Part(f"gradient of {labels[node]}", node, value)
     if kind == "backward":
         for node, value in (*step["inputs"], *step["outputs"]):
-            yield Part(f"retained {labels[node]}", node, value)
+            yield Part(RETAINED + labels[node], node, value)
     for node, value, how, total in step["grad_inputs"]:
         yield Part(f"gradient of {labels[node]}", node, value)
         if how == "added":
@@ -193,31 +214,95 @@ def aligned(one: Sequence[Any], other: Sequence[Any]) -> list[Pair]:
     return pairs
 
 
+def compiled_runs(
+    pairs: Sequence[Pair], one: Side, other: Side
+) -> dict[int, tuple[list[int], list[int]]]:
+    """Steps of one film with a compiled function of the other film in their place.
+
+    By the place of the last pair in ``pairs``: the steps of both films.
+    """
+    found = {}
+    first: list[int] = []
+    second: list[int] = []
+    for place, (i, j) in enumerate((*pairs, (0, 0))):
+        if i is not None and j is not None:
+            is_compiled = {one.compiled[step] for step in first}
+            is_plain = {not other.compiled[step] for step in second}
+            if is_compiled == is_plain and len(is_compiled) == 1:
+                found[place - 1] = first, second
+            first, second = [], []
+        elif i is not None:
+            first.append(i)
+        elif j is not None:
+            second.append(j)
+    return found
+
+
+def compare_results(
+    one: Side, other: Side, first: list[int], second: list[int], tolerance: float | None
+) -> Iterator[Difference]:
+    """The results of a compiled function, and of the steps in its place."""
+    end, other_end = one.results_of(first), other.results_of(second)
+    if end is None or other_end is None:
+        return
+    i, results = end
+    j, others = other_end
+    if len(results) != len(others):
+        return
+    for a, b in zip(results, others, strict=True):
+        yield from compare_parts((i + 1, j + 1), one.events[i], one, a, other, b, tolerance)
+
+
 def compare_steps(
     one: Side, i: int, other: Side, j: int, tolerance: float | None
 ) -> Iterator[Difference]:
-    """The parts that differ; a part that does not differ has no name."""
+    """The parts of a pair of steps, and the distances."""
     steps, event = (i + 1, j + 1), one.events[i]
     if len(one.parts[i]) != len(other.parts[j]):
         counts = f"{len(one.parts[i])} and {len(other.parts[j])} arrays"
         yield Difference(steps, event, "number of arrays", math.inf, note=counts)
         return
-    for a, b in zip(one.parts[i], other.parts[j], strict=True):
-        if a.setting != b.setting:
-            note = f"{a.setting} and {b.setting}"
-            yield Difference(steps, event, a.name, math.inf, note=note)
-        if a.value is None or b.value is None:
-            if a.value is not b.value:
-                which = "second" if b.value is None else "first"
-                note = f"missing in the {which} film"
-                values = a.value, b.value
-                yield Difference(steps, event, a.name, math.inf, values, note, b.node)
-            continue
-        first, second = one.values.content(a.value), other.values.content(b.value)
-        size, note = distance(first, second)
-        limit = _limit(first, second, tolerance)
-        name = "" if size <= limit and not note else a.name
-        yield Difference(steps, event, name, size, (a.value, b.value), note, b.node)
+    for a, b in zip(one.parts[i], _in_order(other.parts[j], one, i), strict=True):
+        yield from compare_parts(steps, event, one, a, other, b, tolerance)
+
+
+def _in_order(parts: list[Part], like: Side, step: int) -> list[Part]:
+    """The parts of an update, or of the end of backward, in the order of another film."""
+    if like.keys[step][0] not in ("update", "end"):
+        return parts
+    by_name = {part.name: part for part in parts}
+    names = [part.name for part in like.parts[step]]
+    if len(by_name) < len(parts) or by_name.keys() != set(names):
+        return parts
+    return [by_name[name] for name in names]
+
+
+def compare_parts(
+    steps: tuple[int, int],
+    event: str,
+    one: Side,
+    a: Part,
+    other: Side,
+    b: Part,
+    tolerance: float | None,
+) -> Iterator[Difference]:
+    """The distance of two arrays, or two settings."""
+    if a.setting != b.setting:
+        note = f"{a.setting} and {b.setting}"
+        yield Difference(steps, event, a.name, math.inf, note=note)
+    if a.value is None or b.value is None:
+        is_kept_by_one = a.name.startswith(RETAINED)  # a matter of memory, not of values
+        if a.value is not b.value and not is_kept_by_one:
+            which = "second" if b.value is None else "first"
+            note = f"missing in the {which} film"
+            values = a.value, b.value
+            yield Difference(steps, event, a.name, math.inf, values, note, b.node)
+        return
+    first, second = one.values.content(a.value), other.values.content(b.value)
+    size, note = distance(first, second)
+    differs = bool(note) or size > _limit(first, second, tolerance)
+    values = a.value, b.value
+    yield Difference(steps, event, a.name, size, values, note, b.node, differs)
 
 
 # --- pairs of arrays -----------------------------------------------------------------------------

@@ -59,8 +59,19 @@ function showCompared() {
     told ? quietLine(told) : null,
   ];
   replaceContent(find("compared-body"), list);
+  showWay();
   const differing = new Set(rows.map(([, node]) => node));
   for (const [id, element] of nodeElements) element.classList.toggle("differs", differing.has(id));
+}
+
+// From the first difference to the loss: outlined in the picture, and the variables in words.
+function showWay() {
+  const isHere = iterations[compared.first?.[0]]?.picture === iterations[iteration].picture;
+  const way = new Set(isHere ? compared.way : []);
+  for (const [id, element] of nodeElements) element.classList.toggle("on-way", way.has(id));
+  const names = [...way].filter((id) => nodes.get(id)?.kind === "variable").map(nameOf);
+  setText(find("way"), `From the first difference to the loss: ${names.join(" → ")}`);
+  find("way").hidden = names.length === 0;
 }
 
 function differenceView([part, , here, there, gap, words], index) {
