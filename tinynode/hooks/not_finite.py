@@ -13,7 +13,16 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy
 
 from tinynode.core.hooks import retained_arrays
-from tinynode.devices import Array, namespace_of, own_backend, to_host, without_hidden_axes
+from tinynode.devices import (
+    COMPLEX,
+    FLOATING,
+    Array,
+    all_finite,
+    kind_of,
+    own_backend,
+    to_host,
+    without_hidden_axes,
+)
 from tinynode.errors import describe, number_text
 
 Index: TypeAlias = tuple[int, ...]
@@ -49,10 +58,7 @@ def is_finite(array: Array | None) -> bool:
     if array is None:
         return True
     array = without_hidden_axes(array)
-    xp = namespace_of(array)
-    if not xp.isdtype(array.dtype, ("real floating", "complex floating")):
-        return True
-    return bool(xp.all(xp.isfinite(array)))
+    return kind_of(array) not in (FLOATING, COMPLEX) or all_finite(array)
 
 
 def host_of(array: Array) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,8 @@ ALWAYS = 6
 
 DIGITS = 4
 """The significant digits of a number in a film."""
+
+_THREE = struct.Struct("3d")  # smallest, largest and mean
 
 Number = int | float | str | None
 """A number for JSON: None stands for nan, "inf" and "-inf" for the infinities."""
@@ -164,9 +167,10 @@ def _grid(host: Any) -> Any:
     return host.reshape((-1, host.shape[-1]) if host.ndim and host.size else (1, host.size))
 
 
-def _steps(host: Any, rows: int, columns: int) -> tuple[int, int]:
+@functools.lru_cache(maxsize=256)
+def _steps(shape: tuple[int, ...], rows: int, columns: int) -> tuple[int, int]:
     """The steps k and l: every k-th row and l-th column give at most ``CELLS`` elements."""
-    if _image_grid(host.shape) is not None:
+    if _image_grid(shape) is not None:
         return 1, 1
     side = math.isqrt(CELLS)
     shown_columns = min(columns, max(side, CELLS // max(rows, 1)))
@@ -181,13 +185,13 @@ def _shown(shape: tuple[int, ...]) -> tuple[int, int]:
     rows, columns = _grid(empty).shape
     if math.prod(shape) <= CELLS:
         return rows, columns
-    k, m = _steps(empty, rows, columns)
+    k, m = _steps(shape, rows, columns)
     return math.ceil(rows / k), math.ceil(columns / m)
 
 
 def _sample(host: Any) -> Any:
     grid = _grid(host)
-    k, m = _steps(host, *grid.shape)
+    k, m = _steps(host.shape, *grid.shape)
     return grid[::k, ::m]
 
 
@@ -203,9 +207,8 @@ def _statistics(host: Any) -> tuple[bytes, int]:
         low, high = numpy.minimum.reduce(host, axis=None), numpy.maximum.reduce(host, axis=None)
         if not (math.isfinite(low) and math.isfinite(high)):
             return _of_finite(host)
-        mean = numpy.add.reduce(host, axis=None, dtype=None if exact else numpy.float64)
-        mean = float(mean) / host.size
-    return numpy.asarray([low, high, mean], numpy.float64).tobytes(), 0
+        total = numpy.add.reduce(host, axis=None, dtype=None if exact else numpy.float64)
+    return _THREE.pack(low, high, float(total) / host.size), 0
 
 
 def _of_finite(host: Any) -> tuple[bytes, int]:
