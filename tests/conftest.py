@@ -88,6 +88,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             terminalreporter.write_line(", ".join(f"{who}: {n}" for who, n in counts.items()))
     option = terminalreporter.config.option
     names = [one for one in option.file_or_dir if "::" in one]
-    if not (option.keyword or option.lf or option.maxfail or names):  # else a part ran
+    only_failed = getattr(option, "lf", False)  # missing without pytest's cache
+    if not (option.keyword or only_failed or option.maxfail or names):  # else a part ran
         all_reports = [one for reports in terminalreporter.stats.values() for one in reports]
         row_counts.write(all_reports)

@@ -13,6 +13,7 @@ Known departures between the libraries; each function here follows tinynode:
 | ``var`` divides by n - 1 | by n | ``var``, ``std`` |
 | ``clamp`` has gradient 0 at a bound | 1 | ``clip`` |
 | ``x**0`` has second gradient NaN at 0 | 0 | ``pow`` |
+| ``x**y`` has the derivative 0 by x and y at y = 0 | 1 / x | ``pow`` |
 | ``sign`` of NaN is 0 | NaN | ``sign``, ``mean_absolute_error`` |
 | ``copysign`` has second gradient NaN at 0 | 0 | ``copysign`` |
 | ``softmax`` of a single ``inf`` in a row is NaN | 1 | ``with_limits`` |
@@ -110,7 +111,13 @@ def atan2(x: Any, y: Any) -> Any:
 
 def pow(x: Any, y: Any) -> Any:
     x, y = promoted(x, y)
-    return x * 0 + 1 if y.ndim == 0 and not y.requires_grad and y == 0 else torch.pow(x, y)
+    if y.ndim == 0 and not y.requires_grad and y == 0:
+        return x * 0 + 1
+    is_one = (y == 0) & (x > 0)  # x**0, whose second derivative by x and y is 1 / x
+    if not y.requires_grad or not is_one.any():
+        return torch.pow(x, y)
+    base = torch.where(is_one, x, torch.ones_like(x))
+    return torch.where(is_one, base * torch.pow(base, y - 1), torch.pow(x, y))
 
 
 def sign(x: Any) -> Any:
