@@ -73,8 +73,8 @@ TanhGELUGrad ToDevice Trunc Unfold Unstack VecDot VectorNorm Where ZeroSafeDivid
 """
 
 SHOW = """
-CCode Comparison Diagram Difference Film Plot bars c compare fallbacks graph histogram lines matrix
-points record text training_curves transfers watch
+CCode Comparison Diagram Difference Film Plot Replay bars c compare fallbacks graph histogram lines
+matrix points record text training_curves transfers watch
 """
 
 LINALG = """

@@ -60,6 +60,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add("--quiz", action="store_true", help="the page asks questions about the steps")
     help_text = "film another script too, and show the first step in which the two differ"
     add("--against", metavar="OTHER", help=help_text)
+    help_text = "compute each step again, and tell which steps disagree; writes no page"
+    add("--replay", action="store_true", help=help_text)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -69,6 +71,8 @@ def run(options: argparse.Namespace) -> int:
     for name, is_set in (("--quiz", options.quiz), ("--serve", options.serve)):
         if is_set and options.text:
             raise CommandError(f"{name} needs the page: leave out --text.")
+    if options.replay:
+        return _replay(options, script, arguments)
     if options.against is not None:
         return _compare(options, script, arguments)
     if options.serve:
@@ -77,12 +81,7 @@ def run(options: argparse.Namespace) -> int:
     path = Path(output).absolute()  # the script may go to another folder
     if not options.text:
         _check_output(output, path)
-    film, status = film_of_script(script, arguments, most=options.most)
-    if not len(film):
-        why = "ended before it did anything with" if status else "did nothing with"
-        raise CommandError(
-            f"{script} {why} tinynode in its main thread: there are no steps to show.", status=1
-        )
+    film, status = _film_with_steps(script, arguments, most=options.most)
     if sys.stdout is None or sys.stdout.closed:
         sys.stdout = sys.stderr  # the script closed its standard output
     if options.text:
@@ -98,6 +97,34 @@ def run(options: argparse.Namespace) -> int:
     if is_page and not options.no_open and not webbrowser.open(path.as_uri()):
         print(f"no browser was found here: open {path.as_uri()} in one")
     return status
+
+
+def _film_with_steps(
+    script: str, arguments: list[str], *, most: int | None, arrays: bool = False
+) -> tuple[Film, int]:
+    """``film_of_script``; a film without steps is an error."""
+    film, status = film_of_script(script, arguments, most=most, arrays=arrays)
+    if not len(film):
+        why = "ended before it did anything with" if status else "did nothing with"
+        raise CommandError(
+            f"{script} {why} tinynode in its main thread: there are no steps to show.", status=1
+        )
+    return film, status
+
+
+def _replay(options: argparse.Namespace, script: str, arguments: list[str]) -> int:
+    """Film a script, and compute each step again.
+
+    Returns:
+        1 if a step disagrees, or if no step can be computed again; or the script's own status.
+    """
+    for name in ("text", "quiz", "serve", "output", "against"):
+        if getattr(options, name):
+            raise CommandError(f"--replay tells about the steps in words: leave out --{name}.")
+    film, status = _film_with_steps(script, arguments, most=options.most, arrays=True)
+    found = film.replay()
+    print(found, flush=True)
+    return status or (0 if found.agrees else 1)
 
 
 def _check_script(script: str) -> None:
@@ -217,7 +244,11 @@ def _check_output(output: str, path: Path) -> None:
 
 
 def film_of_script(
-    script: str, arguments: Sequence[str], text: str | None = None, most: int | None = None
+    script: str,
+    arguments: Sequence[str],
+    text: str | None = None,
+    most: int | None = None,
+    arrays: bool = False,
 ) -> tuple[Film, int]:
     """The film of a script run as the main program, and the exit status of the command.
 
@@ -226,6 +257,7 @@ def film_of_script(
         arguments: the script's arguments.
         text: runs in place of the file's text.
         most: the most steps of the film.
+        arrays: True to keep whole arrays.
     """
     film, status = Film(), 0
     with _as_main(script, arguments) as module:
@@ -237,7 +269,7 @@ def film_of_script(
             code = compile(source, file, "exec", dont_inherit=True)
             if Path(script).with_name(ENGINE).joinpath("__init__.py").exists():
                 importlib.import_module(ENGINE)  # a film has the steps of an imported engine
-            with record(os.path.basename(script), most=most) as film:
+            with record(os.path.basename(script), most=most, arrays=arrays) as film:
                 exec(code, module)
         except BaseException as error:
             status = _status_of(error)

@@ -13,6 +13,7 @@ from tinynode.show.films.comparison import Comparison, compare
 from tinynode.show.films.differences import Difference
 from tinynode.show.films.film import Film
 from tinynode.show.films.recorder import record
+from tinynode.show.films.replay import Replay
 from tinynode.show.films.watching import watch
 from tinynode.show.graphs import explain as explain  # the methods of Variable call these two
 from tinynode.show.graphs.diagram import Diagram
@@ -29,6 +30,7 @@ __all__ = [
     "Difference",
     "Film",
     "Plot",
+    "Replay",
     "bars",
     "c",
     "compare",

@@ -60,9 +60,7 @@ class Picture:
 
 def film_data(film: Recording) -> dict[str, Any]:
     """All of a film, in the types of JSON."""
-    segments = segments_of(film, MAX_PICTURE) if film.steps else []
-    pictures = _pictures(segments)
-    names = SourceNames(film.modules)
+    segments, pictures = named_pictures(film)
     files = Files(step["places"][0][:2] for step in film.steps if step["places"])
     of_segment = {segment: picture for picture in pictures for segment in picture.segments}
     watched, stands_for = film.watched.data()
@@ -70,10 +68,7 @@ def film_data(film: Recording) -> dict[str, Any]:
         _iteration(film, segment, of_segment[segment], stands_for) for segment in segments
     ]
     values = film.values.data(iterations)
-    drawn = []
-    for picture in pictures:
-        picture.labels = _labels(film, picture, names)
-        drawn.append(_drawn(film, picture, values, files))
+    drawn = [_drawn(film, picture, values, files) for picture in pictures]
     data: dict[str, Any] = {
         "version": 2,
         "title": short_name(film.title) or "Forward and backward, step by step",
@@ -90,6 +85,16 @@ def film_data(film: Recording) -> dict[str, Any]:
     }
     data["questions"] = film_questions(film, segments, data)
     return data
+
+
+def named_pictures(film: Recording) -> tuple[list[Segment], list[Picture]]:
+    """The segments of a film and the pictures, with the labels of the nodes, without a layout."""
+    segments = segments_of(film, MAX_PICTURE) if film.steps else []
+    pictures = _pictures(segments)
+    names = SourceNames(film.modules)
+    for picture in pictures:
+        picture.labels = _labels(film, picture, names)
+    return segments, pictures
 
 
 def _note(film: Recording, segments: list[Segment]) -> str | None:

@@ -136,7 +136,7 @@ class Side:
             names = labels[data["iterations"][iteration - 1]["picture"]]
             function = names.get(step["function"] or "", step["class"] or "")
             self.keys.append((step["kind"], step["depth"], function))
-            self.events.append(_event(step["kind"], function))
+            self.events.append(event_of(step["kind"], function))
             self.parts.append(list(_parts(step, names)))
             cls = film.classes.get(step["class"] or "")
             self.compiled.append(cls is NetFunction)
@@ -150,7 +150,8 @@ class Side:
         return None
 
 
-def _event(kind: str, function: str) -> str:
+def event_of(kind: str, function: str) -> str:
+    """A step in words, such as ``"forward of Tanh"``."""
     if kind == "sweep":
         return "start of backward"
     if kind == "end":
@@ -300,7 +301,7 @@ def compare_parts(
         return
     first, second = one.values.content(a.value), other.values.content(b.value)
     size, note = distance(first, second)
-    differs = bool(note) or size > _limit(first, second, tolerance)
+    differs = bool(note) or size > limit_of(first, second, tolerance)
     values = a.value, b.value
     yield Difference(steps, event, a.name, size, values, note, b.node, differs)
 
@@ -329,7 +330,7 @@ def distance(one: Content, other: Content) -> tuple[float, str]:
     return float(gaps.max()), ""
 
 
-def _limit(one: Content, other: Content, tolerance: float | None) -> float:
+def limit_of(one: Content, other: Content, tolerance: float | None) -> float:
     """The largest distance that is no difference."""
     kinds = one.dtype.kind + other.dtype.kind
     if tolerance is None:

@@ -37,6 +37,7 @@ from tinynode.show.films.walk import walk
 
 if TYPE_CHECKING:
     from tinynode.show.films.frames import FrameOptions
+    from tinynode.show.films.replay import Replay
 
 
 class Film(Recording):
@@ -186,6 +187,34 @@ class Film(Recording):
     def _repr_html_(self) -> str:
         """The page in a frame, for notebooks."""
         return framed(self._page())
+
+    # --- proof -----------------------------------------------------------------------------------
+
+    def replay(self, *, tolerance: float | None = None) -> Replay:
+        """Compute each step again from the recorded inputs, and compare.
+
+            >>> w = tn.asarray([1.0, 2.0], requires_grad=True)
+            >>> with tn.show.record() as film:
+            ...     F.sum(w * w).backward()
+            >>> print(film.replay())
+            6 of 6 steps computed again: all agree, to the last bit
+
+        Of large arrays a film has samples only. The steps with such an array are left out, with
+        the reason. A film of ``record(arrays=True)`` has whole arrays.
+
+        Args:
+            tolerance: a distance up to tolerance times the largest number of both arrays is
+                rounding. By default as for ``tinynode.show.compare``; 0 asks for equal numbers.
+
+        Returns:
+            The number of steps, the disagreements, and the steps left out.
+
+        Raises:
+            ValueError: the tolerance is negative or not finite.
+        """
+        from tinynode.show.films.replay import replay  # here, since recording needs no replay
+
+        return replay(self, tolerance)
 
     def walk(self) -> None:
         """Step through the film in the terminal, by keys."""

@@ -77,6 +77,7 @@ class Recording:
         classes: by key, the classes of functions and optimizers.
         modules: the names of Python modules in the program, such as ``F``.
         watched: the pictures of predictions.
+        recipes: by the index of a step, what a replay needs beside the values.
     """
 
     title: str | None = None
@@ -91,6 +92,7 @@ class Recording:
     classes: dict[str, type] = field(default_factory=dict, repr=False)
     modules: set[str] = field(default_factory=set, repr=False)
     watched: Watched = field(default_factory=Watched, repr=False)
+    recipes: dict[int, Any] = field(default_factory=dict, repr=False)
     _variables: int = field(default=0, repr=False)
 
     def add_variable(

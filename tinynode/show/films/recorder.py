@@ -2,8 +2,8 @@
 
 Requirement: a film shows the real computation. So the recorder observes function applications and
 sweeps, and has no second way to run functions. Results are the same with and without a recorder.
-A recorder holds arrays, Variables and the graph by weak references; a film holds texts and numbers
-only.
+A recorder holds arrays, Variables and the graph by weak references. A film holds only texts,
+numbers and classes.
 
 A function applied outside of a sweep is a step. Inside of a sweep, a function connected to a graph
 (double backprop) is a step of phase "backward". Other functions inside of a sweep are only labels
@@ -21,6 +21,7 @@ from heapq import nsmallest
 from typing import Any
 
 from tinynode.core.backprop import Sweep
+from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import FunctionHook, retained_arrays, retained_indexes
 from tinynode.core.variable import Variable
@@ -33,6 +34,7 @@ from tinynode.nn.module import Module
 from tinynode.show.films.film import Film
 from tinynode.show.films.graph import FilmGraph
 from tinynode.show.films.nodes import MAX_PICTURE, FilmNode
+from tinynode.show.films.recipes import RecipeKeeper
 from tinynode.show.films.sources import Place
 from tinynode.show.texts import LONGEST_NOTE, cut
 
@@ -47,7 +49,11 @@ Step = dict[str, Any]
 
 @contextmanager
 def record(
-    title: str | None = None, *, model: Module | None = None, most: int | None = None
+    title: str | None = None,
+    *,
+    model: Module | None = None,
+    most: int | None = None,
+    arrays: bool = False,
 ) -> Iterator[Film]:
     """Film every forward and backward step of this thread inside of a ``with`` block.
 
@@ -67,9 +73,11 @@ def record(
         title: shown above the film.
         model: gives names to parameters, and its modules are drawn as groups.
         most: the most steps of the film; at most 30,000.
+        arrays: True to keep whole arrays as copies on the host, for ``film.replay()``: at most
+            1 GiB. Without it, arrays of more than 256 elements are sampled.
 
     Raises:
-        TypeError: ``model`` is not a Module.
+        TypeError: ``model`` is not a Module, or ``arrays`` is not a bool.
         ValueError: ``most`` is not an integer of 1 or more.
     """
     if model is not None and not isinstance(model, Module):
@@ -77,10 +85,12 @@ def record(
     if most is not None and (type(most) is not int or most < 1):
         raise ValueError(f"record: most must be an integer, 1 or more, got {most!r}.")
     film = Film(title)
+    film.values.keeps_whole = as_flag("record", "arrays", arrays)
     recorder = FilmRecorder(film, model)
     recorder.most = MAX_STEPS if most is None else min(most, MAX_STEPS)
+    recipes = RecipeKeeper(film)
     try:
-        with recorder.origins, recorder, filmed_engine(film, recorder.most):
+        with recorder.origins, recipes, recorder, filmed_engine(film, recorder.most):
             yield film
     except BaseException as error:
         if not isinstance(error, SystemExit) or error.code:
@@ -88,6 +98,7 @@ def record(
         raise
     finally:
         recorder.forget()
+        recipes.forget()
     if recorder.is_cut:
         # not at the step itself: where warnings are errors, that would end the user's code
         warnings.warn(f"record: {film.note}", stacklevel=3)

@@ -3,6 +3,8 @@
 Requirement: a film shows computed values, keeps no array of the user's alive, and costs little
 during the recording. So a film takes at most 256 elements of each array at the time of the step,
 with the smallest, the largest and the mean. Arrays of equal content share one entry.
+
+For a replay a film may keep whole arrays, as copies on the host.
 """
 
 from __future__ import annotations
@@ -29,6 +31,9 @@ KEPT_CELLS = 120_000
 
 ALWAYS = 6
 """An array of at most so many elements keeps its elements in every iteration."""
+
+MOST_BYTES = 2**30
+"""The largest size of all whole arrays of a film; further large arrays are sampled."""
 
 DIGITS = 4
 """The significant digits of a number in a film."""
@@ -66,9 +71,15 @@ class Content:
 
 
 class Values:
-    """The values of a film, each once, known by their indexes."""
+    """The values of a film, each once, known by their indexes.
+
+    Attributes:
+        keeps_whole: True to keep arrays of any size, beside the summaries.
+    """
 
     def __init__(self) -> None:
+        self.keeps_whole = False
+        self._bytes = 0
         self._index: dict[Any, int] = {}
         self._keys: list[Any] = []
 
@@ -83,26 +94,31 @@ class Values:
         if array is None:
             return None
         host = to_host(without_hidden_axes(array))
-        if host.size <= CELLS:
-            key: Any = (host.shape, host.dtype, host.tobytes())
-        else:
-            key = (host.shape, host.dtype, _sample(host).tobytes(), _statistics(host))
+        key = _summary(host)
+        is_whole = self.keeps_whole and host.size > CELLS
+        if is_whole and self._bytes + host.nbytes <= MOST_BYTES:
+            key = (*key, host.tobytes())
         index = self._index.setdefault(key, len(self._keys))
         if index == len(self._keys):
             self._keys.append(key)
+            self._bytes += host.nbytes if len(key) > _SUMMARY else 0
         return index
 
     def content(self, index: int) -> Content:
-        """The array with an index, as the film keeps it."""
-        shape, dtype, cells, *more = self._keys[index]
-        if not more:
+        """The array with an index, as the film shows it."""
+        return _content(self._keys[index])
+
+    def whole(self, index: int) -> Content | None:
+        """The array with an index and all elements; None if the film has a sample."""
+        key = self._keys[index]
+        shape, dtype, cells = key[:3]
+        if math.prod(shape) <= CELLS:
             return Content(shape, dtype, cells)
-        three, bad = more[0]
-        return Content(shape, dtype, cells, three, bad)
+        return Content(shape, dtype, key[-1]) if len(key) > _SUMMARY else None
 
     def describe(self, index: int) -> dict[str, Any]:
         """The array with an index for JSON, with its elements."""
-        return _describe(*self._keys[index], is_thin=False)
+        return _describe(*self._keys[index][:_SUMMARY], is_thin=False)
 
     def data(self, iterations: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """All values for JSON; in a long film, some iterations keep the elements of arrays.
@@ -123,9 +139,35 @@ class Values:
         for number, one in enumerate(iterations):
             one["arrays"] = kept.issuperset(large[number])
         return [
-            _describe(*key, is_thin=i not in kept and sizes[i] > ALWAYS)
+            _describe(*key[:_SUMMARY], is_thin=i not in kept and sizes[i] > ALWAYS)
             for i, key in enumerate(self._index)
         ]
+
+
+_SUMMARY = 4
+"""The length of a summary; a longer key ends with the bytes of the whole array."""
+
+
+def _summary(host: Any) -> Any:
+    """Shape, dtype and elements; of a large array a sample of the elements, and statistics."""
+    if host.size <= CELLS:
+        return host.shape, host.dtype, host.tobytes()
+    return host.shape, host.dtype, _sample(host).tobytes(), _statistics(host)
+
+
+def _content(key: Any) -> Content:
+    shape, dtype, cells, *more = key
+    if not more:
+        return Content(shape, dtype, cells)
+    three, bad = more[0]
+    return Content(shape, dtype, cells, three, bad)
+
+
+def content_of(host: Any, is_whole: bool) -> Content:
+    """An array on the host in the form of a film: whole, or as a summary."""
+    if is_whole:
+        return Content(host.shape, host.dtype, host.tobytes())
+    return _content(_summary(host))
 
 
 def describe_gap(one: Content, other: Content) -> dict[str, Any] | None:
