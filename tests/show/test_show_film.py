@@ -351,7 +351,7 @@ def test_it_is_json_of_one_version() -> None:
     assert data["tinynode"] == tn.__version__ and data["title"] == "example"
     assert set(data) == {
         "version", "title", "note", "tinynode", "device", "pictures", "iterations", "classes",
-        "questions", "files", "values", "watched",
+        "questions", "files", "values", "watched", "memory",
     }  # fmt: skip
     (picture,), (iteration,) = data["pictures"], data["iterations"]
     assert set(picture) == {"width", "height", "shared", "nodes", "edges", "steps"}

@@ -49,6 +49,8 @@ def add_command(commands: Any) -> None:
 def _add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--text", action="store_true", help="walk through it in the terminal, by keys")
+    help_text = "print who holds which bytes at which step, and what is never freed"
+    add("--memory", action="store_true", help=help_text)
     help_text = "a page (.html, the default), .json, or a picture (.svg, .gif)"
     add("--output", metavar="PATH", help=help_text)
     add("--no-open", action="store_true", help="do not open the page in a browser")
@@ -68,9 +70,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the script and show the film; returns 1 if the script failed."""
     script, arguments = _take_script(options)
     _check_script(script)
-    for name, is_set in (("--quiz", options.quiz), ("--serve", options.serve)):
-        if is_set and options.text:
-            raise CommandError(f"{name} needs the page: leave out --text.")
+    _check_views(options)
     if options.replay:
         return _replay(options, script, arguments)
     if options.against is not None:
@@ -79,13 +79,18 @@ def run(options: argparse.Namespace) -> int:
         return _serve(options, script, arguments)
     output = options.output or f"{Path(script).stem}.html"
     path = Path(output).absolute()  # the script may go to another folder
-    if not options.text:
+    is_page_wanted = not options.text and (not options.memory or options.output is not None)
+    if is_page_wanted:
         _check_output(output, path)
     film, status = _film_with_steps(script, arguments, most=options.most)
     if sys.stdout is None or sys.stdout.closed:
         sys.stdout = sys.stderr  # the script closed its standard output
     if options.text:
         film.walk()
+        return status
+    if options.memory:
+        print(film.memory(), flush=True)
+    if not is_page_wanted:
         return status
     content = plural(len(film), "step")
     if options.quiz:
@@ -118,13 +123,23 @@ def _replay(options: argparse.Namespace, script: str, arguments: list[str]) -> i
     Returns:
         1 if a step disagrees, or if no step can be computed again; or the script's own status.
     """
-    for name in ("text", "quiz", "serve", "output", "against"):
+    for name in ("text", "memory", "quiz", "serve", "output", "against"):
         if getattr(options, name):
             raise CommandError(f"--replay tells about the steps in words: leave out --{name}.")
     film, status = _film_with_steps(script, arguments, most=options.most, arrays=True)
     found = film.replay()
     print(found, flush=True)
     return status or (0 if found.agrees else 1)
+
+
+def _check_views(options: argparse.Namespace) -> None:
+    """Refuse two views that exclude each other."""
+    for terminal in ("text", "memory"):
+        for other in ("quiz", "serve"):
+            if getattr(options, other) and getattr(options, terminal):
+                raise CommandError(f"--{other} needs the page: leave out --{terminal}.")
+    if options.text and options.memory:
+        raise CommandError("--text and --memory are two views: leave out one of them.")
 
 
 def _check_script(script: str) -> None:
@@ -141,7 +156,7 @@ def _compare(options: argparse.Namespace, script: str, arguments: list[str]) -> 
     # here, since other commands compare nothing
     from tinynode.show.films.comparison import compare
 
-    for name in ("text", "serve", "quiz"):
+    for name in ("text", "memory", "serve", "quiz"):
         if getattr(options, name):
             raise CommandError(f"--against shows a page of two films: leave out --{name}.")
     _check_script(options.against)

@@ -17,6 +17,8 @@ from tinynode.errors import short_name
 from tinynode.show.films import text as film_text
 from tinynode.show.films.iterations import Segment, segments_of, values_of
 from tinynode.show.films.looks import add_looks
+from tinynode.show.films.memory_data import Describer, lives_of, memory_data
+from tinynode.show.films.memory_growth import growth_of
 from tinynode.show.films.names import SourceNames
 from tinynode.show.films.nodes import GONE, MAX_PICTURE, FilmNode, Recording, Step
 from tinynode.show.films.questions import film_questions
@@ -82,6 +84,7 @@ def film_data(film: Recording) -> dict[str, Any]:
         "files": files.data,
         "values": values,
         "watched": watched,
+        "memory": _memory(film, segments, pictures, files),
     }
     data["questions"] = film_questions(film, segments, data)
     return data
@@ -95,6 +98,22 @@ def named_pictures(film: Recording) -> tuple[list[Segment], list[Picture]]:
     for picture in pictures:
         picture.labels = _labels(film, picture, names)
     return segments, pictures
+
+
+def _memory(
+    film: Recording, segments: list[Segment], pictures: list[Picture], files: Files
+) -> dict[str, Any]:
+    """The memory of a film, with the growth."""
+    labels = {
+        other.id: picture.labels[node.id]
+        for picture in pictures
+        for segment in picture.segments
+        for node, other in zip(picture.nodes, segment.nodes, strict=True)
+    }
+    describer = Describer(film, labels)
+    lives = lives_of(film, describer)
+    growth = growth_of(film, segments, describer, lives, files)
+    return {**memory_data(film, segments, describer, lives, files), "growth": growth}
 
 
 def _note(film: Recording, segments: list[Segment]) -> str | None:

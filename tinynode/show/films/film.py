@@ -7,6 +7,7 @@ page, the terminal and tests read these parts:
     iterations      the runs: the picture, and the values of each step
     values          summaries of arrays; steps refer to them by index
     watched         examples and pictures of predictions; iterations refer to pictures by index
+    memory          who holds which array, from which step to which: see ``memory_data.py``
     classes, files  the texts beside the picture
 
 A program without a loop has one picture and one iteration. "born" is the step of the picture from
@@ -37,6 +38,7 @@ from tinynode.show.films.walk import walk
 
 if TYPE_CHECKING:
     from tinynode.show.films.frames import FrameOptions
+    from tinynode.show.films.memory_timeline import MemoryTimeline
     from tinynode.show.films.replay import Replay
 
 
@@ -105,6 +107,12 @@ class Film(Recording):
         from tinynode.show.films.data import film_data  # here, since recording needs no layout
 
         return film_data(self)
+
+    def memory(self) -> MemoryTimeline:
+        """The bytes alive at each step, by holder; ``print(film.memory())`` shows words."""
+        from tinynode.show.films.memory_timeline import MemoryTimeline  # reads the whole film
+
+        return MemoryTimeline(self.data())
 
     def to_text(self) -> str:
         """Every step in words."""

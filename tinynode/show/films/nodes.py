@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tinynode.errors import short_name
+from tinynode.show.films.memory import MemoryLog
 from tinynode.show.films.sources import Place
 from tinynode.show.films.values import Values
 from tinynode.show.films.watched import Watched
@@ -78,6 +79,7 @@ class Recording:
         modules: the names of Python modules in the program, such as ``F``.
         watched: the pictures of predictions.
         recipes: by the index of a step, what a replay needs beside the values.
+        memory_log: who holds which array, from which step to which.
     """
 
     title: str | None = None
@@ -93,6 +95,7 @@ class Recording:
     modules: set[str] = field(default_factory=set, repr=False)
     watched: Watched = field(default_factory=Watched, repr=False)
     recipes: dict[int, Any] = field(default_factory=dict, repr=False)
+    memory_log: MemoryLog = field(default_factory=MemoryLog, repr=False)
     _variables: int = field(default=0, repr=False)
 
     def add_variable(

@@ -33,6 +33,7 @@ from tinynode.learn import filmed_engine
 from tinynode.nn.module import Module
 from tinynode.show.films.film import Film
 from tinynode.show.films.graph import FilmGraph
+from tinynode.show.films.memory import MemoryWatch
 from tinynode.show.films.nodes import MAX_PICTURE, FilmNode
 from tinynode.show.films.recipes import RecipeKeeper
 from tinynode.show.films.sources import Place
@@ -146,6 +147,7 @@ class FilmRecorder(FunctionHook):
     def __init__(self, film: Film, model: Module | None) -> None:
         self.film = film
         self.graph = FilmGraph(film, model)
+        self.memory = MemoryWatch(film.steps, film.memory_log)
         self.name = f"film {id(film)}"
         self.is_cut = False
         self.most = MAX_STEPS
@@ -161,6 +163,7 @@ class FilmRecorder(FunctionHook):
     def forget(self) -> None:
         """Drop all references; the film is over."""
         self.graph.forget()
+        self.memory.end()
         self._begun.clear()
         self._sweeps.clear()
         self.film.watched.forget()
@@ -225,6 +228,9 @@ class FilmRecorder(FunctionHook):
             input_indexes, output_indexes = retained_indexes(function)
             retained = [ins[i].id for i in input_indexes] + [outs[i].id for i in output_indexes]
             step["retained"] = list(dict.fromkeys(retained))
+        given = [node.id for node in ins], inputs
+        made = [node.id for node in outs], outputs
+        self.memory.applied(function, shown.id, given, made, is_inner=phase == "backward")
         self._add(step)
 
     # --- backward --------------------------------------------------------------------------------
@@ -240,6 +246,7 @@ class FilmRecorder(FunctionHook):
         for node, gradient in sweep.table.gradients.items():
             shown = self.graph.variable(node)
             state.table[shown.id] = None
+            self.memory.gradient(gradient, shown.id)
             step["grad_outputs"].append([shown.id, self._value(gradient)])
         step["table"]["set"] = list(step["grad_outputs"])
         self._add(step)
@@ -309,7 +316,10 @@ class FilmRecorder(FunctionHook):
         last: dict[str, list[Any]] = {}
         for entry, node in zip(step["grad_inputs"], state.entries, strict=True):
             if entry[2] != "none" and node in sweep.table.gradients:
-                new[entry[0]] = self._value(sweep.table.gradients[node])
+                gradient = sweep.table.gradients[node]
+                new[entry[0]] = self._value(gradient)
+                for one in (gradient, *sweep.table.waiting.get(node, ())):
+                    self.memory.gradient(one, entry[0])
                 if node not in sweep.table.waiting:
                     last[entry[0]] = entry  # of a variable at several positions
         for name, entry in last.items():
@@ -357,6 +367,7 @@ class FilmRecorder(FunctionHook):
             is_added = found is not gradient and node in state.had_grad
             how = "added" if is_added else "first"
         shown = self.graph.variable(node)
+        self.memory.gradient(gradient, shown.id)
         total = None if how == "none" else self._value(gradient)
         step["grad_inputs"].append([shown.id, self._value(found), how, total])
 
@@ -393,11 +404,22 @@ class FilmRecorder(FunctionHook):
             if gradient is None:
                 continue  # the optimizer left out this parameter
             shown = self.graph.variable(p.node, p)
+            self.memory.updated(p, shown.id, slot.moments)
             both = [[name, old_moment, self.film.values.add(slot.moments[name])]
                     for name, old_moment in moments.items()]  # fmt: skip
             step["updates"].append([shown.id, old, gradient, self._value(p), both])
         self._before_update = []
         self._add(step)
+
+    # --- other arrays of a Variable --------------------------------------------------------------
+
+    def detached(self, source: Variable, copy: Variable) -> None:
+        """``x.detach()`` made a second Variable on an array."""
+        self.memory.detached(source, copy)
+
+    def array_assigned(self, variable: Variable) -> None:
+        """``x.array = y`` is about to replace an array."""
+        self.memory.array_assigned(variable)
 
     # --- copies from the host --------------------------------------------------------------------
 

@@ -19,7 +19,10 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-STYLE = ("style.css", "chain.css", "watch.css", "quiz.css", "rerun.css", "compare.css")
+STYLE = (
+    *("style.css", "chain.css", "watch.css", "quiz.css", "rerun.css", "compare.css"),
+    "memory.css",
+)
 """The style sheets, later ones in front."""
 
 SCRIPT = (
@@ -31,6 +34,7 @@ SCRIPT = (
     "chain.js",
     "focus.js",
     "iterations.js",
+    "memory.js",
     "watch.js",
     "panels.js",
     "quiz.js",

@@ -27,6 +27,7 @@ function moveTo(target, number = iteration) {
   showClassCode(currentStep());
   showFocus();
   showCompared();
+  showMemory();
   if (position !== before) find("focus-body").scrollTop = 0;
   scrollPanels();
 }
@@ -195,7 +196,7 @@ function isTaken(event) {
   if (target.matches("select, textarea, input[type=text]")) return key !== "Escape";
   if (target.matches("input[type=radio]")) return /^(Arrow.*| )$/.test(key);
   if (target.matches("input[type=range]")) return /^(Arrow.*|Home|End|Page.*)$/.test(key);
-  if (target.matches("button, input[type=checkbox]")) return key === " ";
+  if (target.matches("button, summary, input[type=checkbox]")) return key === " ";
   return false;
 }
 
@@ -317,6 +318,7 @@ function start() {
   drawEditor();
   drawWatched();
   drawCompared();
+  drawMemory();
   if (!goToAddress() && !goToFirstDifference()) go(0, 0);
   fitAtStart();
   if (currentStep() !== null) scrollPanels(); // the view has its size now
