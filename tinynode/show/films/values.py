@@ -26,7 +26,7 @@ CELLS = 256
 IMAGE = (5, 32)
 """The smallest and the largest side of an image."""
 
-KEPT_CELLS = 120_000
+KEPT_CELLS = 100_000
 """The largest number of elements kept of all arrays of a film."""
 
 ALWAYS = 6
