@@ -8,7 +8,7 @@ the name in a model, or the name in the script.
 from __future__ import annotations
 
 import weakref
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tinynode.core.variable import Variable
@@ -21,6 +21,10 @@ from tinynode.show.films.sources import Place, script_names, user_frame, user_pl
 
 if TYPE_CHECKING:
     from tinynode.core.function_node import FunctionNode
+
+
+_NAMELESS = frozenset({FunctionType, type, int, float, str, tuple, list, dict, set})
+"""The values of these types are in no film: a script has many of them."""
 
 
 class _NodeReference(weakref.ref[Any]):
@@ -63,6 +67,7 @@ class FilmGraph:
         self.outputs: dict[str, list[FilmNode]] = {}
         self._model = model
         self._has_new_state = False
+        self._labels: dict[Any, str] = {}
         self._known: dict[int, _NodeReference] = {}
         self._arrays_without_node: dict[int, _NodeReference] = {}
         self._variables_without_node: dict[int, _VariableReference] = {}
@@ -170,11 +175,14 @@ class FilmGraph:
     def _add_variable(
         self, node: VariableNode, x: Variable | None, rank: int, phase: str
     ) -> FilmNode:
-        facts = [node.label]
-        if str(node.device) not in self.film.devices:
-            self.film.devices[str(node.device)] = None
-        if str(node.device) != "numpy":
-            facts.append(str(node.device))
+        form = type(node.dtype), node.shape, node.dtype  # dtypes of two libraries do not compare
+        if form not in self._labels:
+            self._labels[form] = node.label
+        facts = [self._labels[form]]
+        device = str(node.device)
+        self.film.devices.setdefault(device)
+        if device != "numpy":
+            facts.append(device)
         if not node.requires_grad:
             facts.append("no gradient")
         shown = self.film.add_variable(node.name, tuple(facts), rank, phase)
@@ -194,6 +202,8 @@ class FilmGraph:
             return ()
         models = [] if self._model is None else [("", self._model)]
         for name, value in script_names(frame):
+            if type(value) in _NAMELESS:
+                continue
             if isinstance(value, Variable):
                 self._name_variable(value, name)
             elif isinstance(value, Module) and value is not self._model:
