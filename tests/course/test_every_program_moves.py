@@ -43,6 +43,8 @@ OWN_ENGINE = {step.path.stem for step in mynode.builders()}
 LONG_ON_TORCH = {
     "capstone_tiny_gpt",
     "deep_equilibrium",
+    "microgpt",
+    "microgpt_scalars",
     "start_images",
     "start_sequence",
     "start_text",

@@ -99,6 +99,7 @@ def run_here(program: Path) -> tuple[list[str], str]:
                     pages.run_page(program, pages.same_numbers)
             else:
                 sys.argv = [str(program)]
+                sys.path.insert(0, str(program.parent))  # as python does for a script
                 runpy.run_path(str(program), run_name="__main__")
         except Exception:
             error = traceback.format_exc()[-2000:]
