@@ -41,9 +41,9 @@ LONGEST = max(map(len, names)) + 1
 SHAPES = {
     "letter": (len(letters), SIZE),  # a row for each letter
     "place": (LONGEST, SIZE),  # a row for each place in a name
-    "query": (SIZE, SIZE),
-    "key": (SIZE, SIZE),
-    "value": (SIZE, SIZE),
+    "to_query": (SIZE, SIZE),
+    "to_key": (SIZE, SIZE),
+    "to_value": (SIZE, SIZE),
     "join": (SIZE, SIZE),
     "up": (SIZE, HIDDEN),
     "down": (HIDDEN, SIZE),
@@ -62,8 +62,10 @@ def new_weights(seed=0):
 # 4. the model: from the T letters read so far to the scores of the letter behind each of them
 def gpt(weights, numbers):
     x = weights["letter"][numbers] + weights["place"][: len(numbers)]  # (T, SIZE)
-    x = x + attention(weights, normalised(x))
-    x = x + mlp(weights, normalised(x))
+    answer = attention(weights, normalised(x))
+    x = x + answer
+    thought = mlp(weights, normalised(x))
+    x = x + thought
     return normalised(x) @ weights["score"]  # (T, letters)
 
 
@@ -74,7 +76,9 @@ def normalised(x):
 
 def attention(weights, x):
     """Each place asks the places up to itself, and gets a mean of their values."""
-    query, key, value = x @ weights["query"], x @ weights["key"], x @ weights["value"]
+    query = x @ weights["to_query"]
+    key = x @ weights["to_key"]
+    value = x @ weights["to_value"]
     width = SIZE // HEADS
     answers = []
     for start in range(0, SIZE, width):
@@ -93,13 +97,16 @@ def head(query, key, value):
 
 def mlp(weights, x):
     """Two layers, for each place by itself."""
-    return F.relu(x @ weights["up"]) @ weights["down"]
+    hidden = x @ weights["up"]
+    positive = F.relu(hidden)
+    return positive @ weights["down"]
 
 
 # 5. the loss: the mean of -log(probability) of the right letters
 def loss_of(weights, name):
     numbers, answers = encode(name)
-    return F.softmax_cross_entropy(gpt(weights, numbers), answers)
+    scores = gpt(weights, numbers)
+    return F.softmax_cross_entropy(scores, answers)
 
 
 def mean_loss(weights, some_names):

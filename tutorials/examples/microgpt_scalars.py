@@ -18,7 +18,7 @@ from tinynode import nn
 
 # 1. rows and matrices of numbers
 def as_scalars(weights):
-    """Each matrix as a list of rows, each number a Variable: query[0][0], query[0][1], ..."""
+    """Each matrix as a list of rows, each number a Variable: up[0][0], up[0][1], ..."""
     return {
         name: [
             [tn.Variable(number, name=f"{name}[{i}][{j}]") for j, number in enumerate(row)]
@@ -54,8 +54,10 @@ def total_of(row):
 # 2. the model: from a letter, its place and what was read before to the scores of the next letter
 def gpt(weights, number, place, past):
     x = add(weights["letter"][number], weights["place"][place])
-    x = add(x, attention(weights, normalised(x), past))
-    x = add(x, mlp(weights, normalised(x)))
+    answer = attention(weights, normalised(x), past)
+    x = add(x, answer)
+    thought = mlp(weights, normalised(x))
+    x = add(x, thought)
     return times(normalised(x), weights["score"])
 
 
@@ -67,15 +69,17 @@ def normalised(x):
 
 def attention(weights, x, past):
     """The letter asks the letters up to itself, and gets a mean of their values."""
-    query = times(x, weights["query"])
-    past.append((times(x, weights["key"]), times(x, weights["value"])))
+    query = times(x, weights["to_query"])
+    key = times(x, weights["to_key"])
+    value = times(x, weights["to_value"])
+    past.append((key, value))
     width = SIZE // HEADS
-    answer = []
+    answers = []
     for start in range(0, SIZE, width):
         part = slice(start, start + width)
         keys, values = [key[part] for key, _ in past], [value[part] for _, value in past]
-        answer += head(query[part], keys, values)
-    return times(answer, weights["join"])
+        answers += head(query[part], keys, values)
+    return times(answers, weights["join"])
 
 
 def head(query, keys, values):
@@ -93,12 +97,16 @@ def softmax(scores):
 
 def mlp(weights, x):
     """Two layers."""
-    return times([F.relu(number) for number in times(x, weights["up"])], weights["down"])
+    hidden = times(x, weights["up"])
+    positive = [F.relu(number) for number in hidden]
+    return times(positive, weights["down"])
 
 
 # 3. the loss: the mean of -log(probability) of the right letters
 def loss_of_letter(weights, number, place, past, answer):
-    return -F.log(softmax(gpt(weights, number, place, past))[answer])
+    scores = gpt(weights, number, place, past)
+    probabilities = softmax(scores)
+    return -F.log(probabilities[answer])
 
 
 def loss_of(weights, name):

@@ -86,6 +86,9 @@ def film_data(film: Recording) -> dict[str, Any]:
         "watched": watched,
         "memory": _memory(film, segments, pictures, files),
     }
+    if film.folds:
+        data["folds"] = _folds(film, data)
+        data["memory"] = None  # it counts the recorded steps
     data["questions"] = film_questions(film, segments, data)
     return data
 
@@ -114,6 +117,16 @@ def _memory(
     lives = lives_of(film, describer)
     growth = growth_of(film, segments, describer, lives, files)
     return {**memory_data(film, segments, describer, lives, files), "growth": growth}
+
+
+def _folds(film: Recording, data: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the segments of a folded film show. Inner segments have no loss of their own."""
+    for one, picture in zip(data["iterations"][1:], data["pictures"][1:], strict=True):
+        one["loss"] = None
+        for step in picture["steps"]:
+            if step["kind"] == "sweep":
+                step["title"] = step["title"].replace("Backward starts at", "Backward arrives at")
+    return [{"title": fold.title, "box": fold.box, "around": fold.around} for fold in film.folds]
 
 
 def _note(film: Recording, segments: list[Segment]) -> str | None:

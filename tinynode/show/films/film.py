@@ -105,14 +105,16 @@ class Film(Recording):
     def data(self) -> dict[str, Any]:
         """All of the film, in the types of JSON."""
         from tinynode.show.films.data import film_data  # here, since recording needs no layout
+        from tinynode.show.films.folding import folded  # nor boxes
 
-        return film_data(self)
+        return film_data(folded(self) if self.is_folded else self)
 
     def memory(self) -> MemoryTimeline:
         """The bytes alive at each step, by holder; ``print(film.memory())`` shows words."""
+        from tinynode.show.films.data import film_data  # here, since recording needs no layout
         from tinynode.show.films.memory_timeline import MemoryTimeline  # reads the whole film
 
-        return MemoryTimeline(self.data())
+        return MemoryTimeline(film_data(self))  # of the recorded steps, also if boxes are drawn
 
     def to_text(self) -> str:
         """Every step in words."""

@@ -52,6 +52,26 @@ def segments_of(film: Recording, limit: int) -> list[Segment]:
         film: the recording, with at least a step.
         limit: the most steps of a segment; further steps are cut off.
     """
+    found = [] if film.cuts else _found_in_loops(film)
+    for first, last in zip(film.cuts, [*film.cuts[1:], len(film.steps)], strict=False):
+        found.append(Segment(first, last))
+    segments = sorted(found, key=attrgetter("first"))
+    by_id = {node.id: node for node in film.nodes}
+    born: dict[int, list[FilmNode]] = {}
+    for node in film.nodes:
+        born.setdefault(node.born, []).append(node)
+    edges = _edges_by_function(film)
+    for segment in segments:
+        segment.missing = max(0, segment.last - segment.first - limit)
+        segment.last -= segment.missing
+        _describe(film, segment, by_id, born, edges)
+        if film.cuts:  # each has a picture of its own
+            segment.structure = (segment.first,)
+    return segments
+
+
+def _found_in_loops(film: Recording) -> list[Segment]:
+    """The segments of the loops of a program."""
     signatures = [(step["kind"], step["class"], step["places"]) for step in film.steps]
     clean = _clean_cuts(film)
     waiting = [(0, len(film.steps))]
@@ -63,17 +83,7 @@ def segments_of(film: Recording, limit: int) -> list[Segment]:
             found.append(Segment(first, last))
         else:
             waiting += pieces
-    segments = sorted(found, key=attrgetter("first"))
-    by_id = {node.id: node for node in film.nodes}
-    born: dict[int, list[FilmNode]] = {}
-    for node in film.nodes:
-        born.setdefault(node.born, []).append(node)
-    edges = _edges_by_function(film)
-    for segment in segments:
-        segment.missing = max(0, segment.last - segment.first - limit)
-        segment.last -= segment.missing
-        _describe(film, segment, by_id, born, edges)
-    return segments
+    return found
 
 
 def _clean_cuts(film: Recording) -> list[bool]:

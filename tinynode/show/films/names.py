@@ -78,6 +78,15 @@ class SourceNames:
         operands = _operands(node, modules)
         return _short(operands[index]) if index < len(operands) else ""
 
+    def of_call(self, place: Place) -> str:
+        """The name of the called function; empty for an expression without a call."""
+        node = self._node(place)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return node.func.id
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            return node.func.attr
+        return ""
+
     def _node(self, place: Place) -> ast.expr | ast.AugAssign | None:
         file, *span = place
         if file not in self._texts:

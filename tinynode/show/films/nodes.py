@@ -62,6 +62,21 @@ class FilmNode:
 
 
 @dataclass(eq=False)
+class Fold:
+    """A segment of a folded film.
+
+    Attributes:
+        title: the title of the inside; empty for the whole film.
+        box: the id of the opened box; None for the whole film.
+        around: the index of the segment with the box.
+    """
+
+    title: str
+    box: str | None
+    around: int
+
+
+@dataclass(eq=False)
 class Recording:
     """What a recorder has seen.
 
@@ -80,6 +95,9 @@ class Recording:
         watched: the pictures of predictions.
         recipes: by the index of a step, what a replay needs beside the values.
         memory_log: who holds which array, from which step to which.
+        is_folded: True if calls of the program are drawn as boxes.
+        folds: of a folded film, the opened box of each segment.
+        cuts: of a folded film, the first step of each segment.
     """
 
     title: str | None = None
@@ -96,6 +114,9 @@ class Recording:
     watched: Watched = field(default_factory=Watched, repr=False)
     recipes: dict[int, Any] = field(default_factory=dict, repr=False)
     memory_log: MemoryLog = field(default_factory=MemoryLog, repr=False)
+    is_folded: bool = field(default=False, repr=False)
+    folds: list[Fold] = field(default_factory=list, repr=False)
+    cuts: list[int] = field(default_factory=list, repr=False)
     _variables: int = field(default=0, repr=False)
 
     def add_variable(

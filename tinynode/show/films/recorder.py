@@ -55,6 +55,7 @@ def record(
     model: Module | None = None,
     most: int | None = None,
     arrays: bool = False,
+    fold: bool = False,
 ) -> Iterator[Film]:
     """Film every forward and backward step of this thread inside of a ``with`` block.
 
@@ -76,6 +77,8 @@ def record(
         most: the most steps of the film; at most 30,000.
         arrays: True to keep whole arrays as copies on the host, for ``film.replay()``: at most
             1 GiB. Without it, arrays of more than 256 elements are sampled.
+        fold: draw calls of the program as boxes, and scalars of a box as one variable. A press
+            opens a box. For a single pass forward and backward; updates are left out.
 
     Raises:
         TypeError: ``model`` is not a Module, or ``arrays`` is not a bool.
@@ -87,6 +90,7 @@ def record(
         raise ValueError(f"record: most must be an integer, 1 or more, got {most!r}.")
     film = Film(title)
     film.values.keeps_whole = as_flag("record", "arrays", arrays)
+    film.is_folded = fold
     recorder = FilmRecorder(film, model)
     recorder.most = MAX_STEPS if most is None else min(most, MAX_STEPS)
     recipes = RecipeKeeper(film)

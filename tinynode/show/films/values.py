@@ -104,6 +104,20 @@ class Values:
             self._bytes += host.nbytes if len(key) > _SUMMARY else 0
         return index
 
+    def copy(self) -> Values:
+        """The same values with the same indexes; additions stay apart."""
+        twin = Values()
+        twin._index, twin._keys = dict(self._index), list(self._keys)
+        return twin
+
+    def take(self, other: Values, index: int) -> int:
+        """Keep a value of another film, and give its index here."""
+        key = other._keys[index]
+        if key not in self._index:
+            self._index[key] = len(self._keys)
+            self._keys.append(key)
+        return self._index[key]
+
     def content(self, index: int) -> Content:
         """The array with an index, as the film shows it."""
         return _content(self._keys[index])

@@ -22,6 +22,7 @@ from typing import Any
 STYLE = (
     *("style.css", "chain.css", "watch.css", "quiz.css", "rerun.css", "compare.css"),
     "memory.css",
+    "folds.css",
 )
 """The style sheets, later ones in front."""
 
@@ -33,6 +34,7 @@ SCRIPT = (
     "graph.js",
     "chain.js",
     "focus.js",
+    "folds.js",
     "iterations.js",
     "memory.js",
     "watch.js",

@@ -46,6 +46,11 @@ function forwardChains(step) {
   });
 }
 
+// The class of a step's function, or the name of a box.
+function functionName(step) {
+  return step.class ?? nameOf(step.function);
+}
+
 // A function without a formula: its name, and the inputs.
 function callTokens(step, chain) {
   const inputs = step.inputs.map(([id, value], i) => ({
@@ -55,7 +60,7 @@ function callTokens(step, chain) {
     gradient: false,
   }));
   const listed = inputs.flatMap((input, i) => (i ? [{ text: "," }, input] : [input]));
-  return [{ text: `${step.class}(` }, ...listed, { text: ")" }];
+  return [{ text: `${functionName(step)}(` }, ...listed, { text: ")" }];
 }
 
 // --- backward ---------------------------------------------------------------------------------
@@ -91,7 +96,7 @@ function passedTokens(step, chain) {
     .map(([id, value], i) => ({ id, value, letter: chain?.outputs[i] ?? "", gradient: true }))
     .filter(({ value }) => value !== null);
   const listed = came.flatMap((token, i) => (i ? [{ text: "," }, token] : [token]));
-  return [{ text: `${step.class}.backward(` }, ...listed, { text: ")" }];
+  return [{ text: `${functionName(step)}.backward(` }, ...listed, { text: ")" }];
 }
 
 // A token with the array that its letter stands for.
@@ -340,7 +345,7 @@ function earlierContributions(step, i, id) {
     if (other.kind === "sweep") for (const entry of other.grad_outputs) add(entry, "the seed", index);
     if (other.kind === "backward") for (const entry of other.grad_inputs) add(entry, `from ${other.class}`, index);
   }
-  for (const entry of step.grad_inputs.slice(0, i)) add(entry, `from ${step.class}`, null);
+  for (const entry of step.grad_inputs.slice(0, i)) add(entry, `from ${functionName(step)}`, null);
   return found;
 }
 

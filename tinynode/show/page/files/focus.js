@@ -41,13 +41,14 @@ function stepName(step) {
   if (step.kind === "end") return "Backward has ended";
   if (step.kind === "update") return step.optimizer;
   if (step.kind === "watch") return `Watched: ${watched.subjects[step.watched.subject].name}`;
-  return `${step.class ?? nameOf(step.function)}, ${step.kind}`;
+  return `${functionName(step)}, ${step.kind}`;
 }
 
 function stepContent(step) {
   const parts = { sweep: seedParts, backward: backwardParts, end: resultParts, update: updateParts, watch: watchParts };
   return [
     factsOfStep(step),
+    foldButton(step.function),
     ...chainParts(step),
     step.kind === "update" ? null : formulaView(step.class),
     ...(parts[step.kind] ?? forwardParts)(step),
@@ -297,6 +298,7 @@ function nodeContent(node) {
     html("p", { class: "facts" }, facts.join(" · ")),
     html("p", { class: "facts" }, stateOfNode(node)),
     editButton(node),
+    foldButton(node.id),
     node.kind === "function" ? formulaView(classOfNode(node)) : null,
     ...(node.kind === "variable" ? arraysOfVariable(node) : arraysOfFunction(node)),
     stepList(node),

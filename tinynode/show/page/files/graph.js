@@ -92,7 +92,8 @@ function nodeElement(node) {
       svg("path", { class: "mark gradient", d: `M${left + node.w - 9} ${top - 5}h13l-6.5 11z` }),
     );
   }
-  element.addEventListener("click", () => pin(node.of ?? node.id));
+  const id = node.of ?? node.id;
+  element.addEventListener("click", () => openBox(id) || pin(id));
   element.addEventListener("focus", () => preview(node.of ?? node.id));
   return element;
 }
@@ -111,6 +112,7 @@ function updateNode(id) {
   const role = roles[id];
   const names = ["node", node.kind, node.phase];
   const said = [];
+  if (insideOf(id) >= 0) (names.push("fold"), said.push("a press opens it"));
   if (!now.born.get(id)) (names.push("unborn"), said.push("not there yet"));
   if (role === "lit")
     (names.push("lit", directionOfStep()), said.push(`runs ${directionOfStep()}`));

@@ -6,9 +6,14 @@ const losses = iterations.map(({ loss }) => {
   return cells.length === 1 && typeof cells[0] === "number" ? cells[0] : null;
 });
 
+// Whether the reader goes from iteration to iteration; a folded film goes from box to box.
+function hasIterations() {
+  return iterations.length > 1 && folds.length === 0;
+}
+
 function drawIterations() {
-  find("iterations").hidden = iterations.length < 2;
-  if (iterations.length < 2) return;
+  find("iterations").hidden = !hasIterations();
+  if (!hasIterations()) return;
   find("iteration").max = iterations.length;
   const known = losses.filter((loss) => loss !== null);
   find("curve").hidden = known.length < 2;

@@ -85,7 +85,7 @@ let isMethodNew = false;
 function showClassCode(step) {
   const { direction } = step;
   const method = direction === "update" ? "step" : direction;
-  const key = `${method} ${step.class}`;
+  const key = `${method} ${step.class ?? step.function}`;
   if (key === shownMethod) return;
   shownMethod = key;
   isMethodNew = true;
@@ -93,7 +93,9 @@ function showClassCode(step) {
   setText(find("method"), known ? `${step.class}.${method}` : "The function's source");
   setText(find("class-file"), known?.file ?? "");
   const source = known?.[direction];
-  const why = step.class ? "The source is not known." : "No function runs in this step.";
+  const isBox = !step.class && step.function !== null;
+  const nothing = isBox ? "A box has no source of its own: open it." : "No function runs in this step.";
+  const why = step.class ? "The source is not known." : nothing;
   find("class-code").replaceChildren(source ? codeView(source, null) : quietLine(why));
 }
 

@@ -42,7 +42,7 @@ function changeIteration(number, touched) {
     drawStrip();
     drawGraph();
     drawGradients();
-    if (isFitted) fit();
+    if (isFitted && hasIterations()) fit();
     else fitAtStart();
   } else {
     if (compared) drawStrip();
@@ -55,13 +55,13 @@ function changeIteration(number, touched) {
 // One step on or back; behind the last step of an iteration comes the next iteration.
 function goOn(distance) {
   const target = position + distance;
-  if (target >= steps.length && iteration < iterations.length - 1) go(0, iteration + 1);
-  else if (target < 0 && iteration > 0) go(Infinity, iteration - 1);
+  if (target >= steps.length && iteration < lastOfRun()) go(0, iteration + 1);
+  else if (target < 0 && iteration > firstOfRun()) go(Infinity, iteration - 1);
   else go(target);
 }
 
 function isAtEnd() {
-  return position === steps.length - 1 && iteration === iterations.length - 1;
+  return position === steps.length - 1 && iteration === lastOfRun();
 }
 
 // The same step of another iteration.
@@ -99,11 +99,12 @@ function showPosition() {
   setText(find("sentence"), step.title);
   setText(find("chip"), CHIPS[step.kind] ?? step.kind);
   setAttribute(find("chip"), "class", `chip ${directionOfStep()}`);
-  const isFirst = position === 0 && iteration === 0;
+  const isFirst = position === 0 && iteration === firstOfRun();
   for (const id of ["first", "back"]) setDisabled(find(id), isFirst);
   for (const id of ["next", "last"]) setDisabled(find(id), isAtEnd());
-  if (iterations.length > 1) showIteration();
-  if (iterations.length > 1) showWatched();
+  showFolds();
+  if (hasIterations()) showIteration();
+  if (hasIterations()) showWatched();
   rememberInAddress();
 }
 
@@ -113,7 +114,7 @@ function setDisabled(button, isDisabled) {
 }
 
 function togglePlay() {
-  if (timer === null && isAtEnd()) go(0, 0);
+  if (timer === null && isAtEnd()) go(0, firstOfRun());
   if (timer === null) play();
   else pause();
 }
@@ -127,11 +128,11 @@ function play() {
 
 // With "whole iterations", the film plays the present step of one iteration after the other.
 function playOneStep() {
-  if (find("whole").checked && iterations.length > 1) {
+  if (find("whole").checked && hasIterations()) {
     if (iteration === iterations.length - 1) pause();
     else goToIteration(iteration + 1);
   } else {
-    if (isAtEnd()) go(0, 0); // a film that plays again and again
+    if (isAtEnd()) go(0, firstOfRun()); // a film that plays again and again
     else goOn(1);
     if (isAtEnd() && !flags.has("play")) pause();
   }
@@ -154,10 +155,10 @@ function byHand(action) {
 
 const next = () => byHand(() => goOn(1));
 const back = () => byHand(() => goOn(-1));
-const first = () => byHand(() => go(0, 0));
-const last = () => byHand(() => go(Infinity, iterations.length - 1));
-const nextIteration = () => byHand(() => goToIteration(iteration + 1));
-const lastIteration = () => byHand(() => goToIteration(iteration - 1));
+const first = () => byHand(() => go(0, firstOfRun()));
+const last = () => byHand(() => go(Infinity, lastOfRun()));
+const nextIteration = () => hasIterations() && byHand(() => goToIteration(iteration + 1));
+const lastIteration = () => hasIterations() && byHand(() => goToIteration(iteration - 1));
 
 const KEYS = {
   ArrowRight: next,
@@ -175,6 +176,7 @@ const KEYS = {
   "[": lastIteration,
   a: togglePlay,
   Escape: () => (hideHelp(), pin(null)),
+  u: leaveBox,
   "+": () => zoom(1.25),
   "-": () => zoom(0.8),
   0: fit,
@@ -183,7 +185,7 @@ const KEYS = {
 const NODE_KEYS = {
   ArrowUp: () => moveInGraph(-1),
   ArrowDown: () => moveInGraph(1),
-  Enter: () => pin(reachableNode.dataset.id),
+  Enter: () => openBox(reachableNode.dataset.id) || pin(reachableNode.dataset.id),
 };
 
 function hasModifier(event) {
