@@ -22,7 +22,15 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "docs"
 sys.path.insert(0, str(ROOT))  # the command mkdocs does not search the current folder
 
-from tools import docs_math, function_pages, habit_tables, page_policy, source_pages  # noqa: E402
+from tools import (  # noqa: E402
+    docs_math,
+    docs_pages,
+    function_pages,
+    habit_tables,
+    microgpt_page,
+    page_policy,
+    source_pages,
+)
 
 
 @event_priority(100)  # before the plugin that redirects to these files
@@ -38,9 +46,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Put in the index of functions and the tables of habits; typeset formulas between dollars."""
+    """Put in the index of functions, the tables of habits and microgpt; typeset formulas."""
     if function_pages.INDEX in markdown:
         markdown = markdown.replace(function_pages.INDEX, function_pages.index())
+    if microgpt_page.MARK in markdown:
+        markdown = microgpt_page.with_texts(markdown, docs_pages.made_texts(CACHE))
     return docs_math.typeset(habit_tables.with_tables(markdown))
 
 

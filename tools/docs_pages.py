@@ -20,6 +20,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from tinynode_course.cells import Cell, read
 from tinynode_course.execution import StepError, without_settings
 from tinynode_course.progress import write_atomically
 from tinynode_course.sources import Step
-from tools import function_pages, source_pages
+from tools import function_pages, microgpt_page, source_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -44,8 +45,8 @@ SAVED = {
 
 
 def programs() -> list[Step | Path]:
-    """The programs with pages or pictures: the steps, and the guides in ``SAVED``."""
-    return [*sources.steps(), *(DOCS / name for name in SAVED)]
+    """The programs with pages or pictures: the steps, the guides in ``SAVED``, and microgpt."""
+    return [*sources.steps(), *(DOCS / name for name in SAVED), microgpt_page.PROGRAM]
 
 
 def source(program: Step | Path) -> Path:
@@ -66,6 +67,8 @@ def make(program: Step | Path) -> dict[str, str]:
     """
     if isinstance(program, Step):
         return {f"tutorials/{name}": text for name, text in pages.make(program).items()}
+    if program == microgpt_page.PROGRAM:
+        return files_of_microgpt()
     return saved_files(program, SAVED[program.name])
 
 
@@ -80,23 +83,44 @@ def saved_files(guide: Path, names: Iterable[str]) -> dict[str, str]:
     with tempfile.TemporaryDirectory(prefix="tinynode-guide-") as folder:
         program = Path(folder, f"{guide.stem}.py")
         program.write_text("\n".join(blocks), encoding="utf-8")
-        done = subprocess.run(
-            [sys.executable, program.name],
-            cwd=folder,
-            env=without_settings(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-        )
-        if done.returncode != 0:
-            raise StepError(f"{guide.name} stopped with an error:\n{done.stderr.strip()}")
+        run([program.name], guide.name, folder, without_settings())
         return {name: Path(folder, name).read_text(encoding="utf-8") for name in names}
+
+
+def files_of_microgpt() -> dict[str, str]:
+    """The films, the curve and the texts of the home page, from a process of their own."""
+    environment = {**without_settings(), "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    with tempfile.TemporaryDirectory(prefix="tinynode-microgpt-") as folder:
+        command = ["-m", "tools.microgpt_page", folder]
+        run(command, microgpt_page.PROGRAM.name, folder, environment)
+        paths = sorted(Path(folder).iterdir())
+        return {path.name: path.read_text(encoding="utf-8") for path in paths}
+
+
+def run(command: list[str], name: str, folder: str, environment: dict[str, str]) -> None:
+    """Run Python in a folder.
+
+    Raises:
+        StepError: The program stopped with an error.
+    """
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    if done.returncode != 0:
+        raise StepError(f"{name} stopped with an error:\n{done.stderr.strip()}")
 
 
 def digest(program: Step | Path, package: str) -> str:
     """A digest of all that the files of a program depend on."""
     paths = [source(program)]
+    if program == microgpt_page.PROGRAM:
+        paths = [*microgpt_page.SOURCES]
     if isinstance(program, Step):
         paths.append(program.notebook)
         for folder in ("solutions", "exercises"):
@@ -125,6 +149,7 @@ def package_files() -> Iterator[Path]:
 def make_all(chosen: list[Step | Path]) -> Iterator[tuple[Step | Path, dict[str, str]]]:
     """Each program with its files: on all cores, and one by one where a step measures times."""
     timed = [p for p in chosen if any("varies" in cell.tags for cell in cells_of(p))]
+    timed += [program for program in chosen if program == microgpt_page.PROGRAM]
     others = [program for program in chosen if program not in timed]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         yield from zip(others, pool.map(make, others), strict=True)
@@ -155,13 +180,19 @@ def update(folder: Path, chosen: list[Step | Path]) -> None:
         path.unlink(missing_ok=True)
 
 
-def kept(path: Path) -> dict[str, str]:
+def kept(path: Path) -> dict[str, Any]:
     """The content of a JSON file; {} if the file is missing or damaged."""
     try:
-        content: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return content
+
+
+def made_texts(folder: Path) -> dict[str, str]:
+    """The texts of microgpt for the home page, by their names."""
+    files: dict[str, str] = kept(folder / "microgpt.json").get("files", {})
+    return {name: text for name, text in files.items() if name.endswith(".txt")}
 
 
 def main(folder: str) -> int:

@@ -12,7 +12,7 @@ import pytest
 from tinynode.commands.step import film_of_script
 from tinynode_course import sources
 from tinynode_course.sources import Step
-from tools import docs_pages, source_pages
+from tools import docs_pages, microgpt_page, source_pages
 
 ROOT = docs_pages.ROOT
 
@@ -105,7 +105,8 @@ def test_the_animation_of_the_readme_shows_todays_program(tmp_path: Path) -> Non
 def test_every_step_and_every_saving_guide_is_a_program() -> None:
     found = [docs_pages.source(program) for program in docs_pages.programs()]
     guides = [docs_pages.DOCS / name for name in docs_pages.SAVED]
-    assert found == [*(step.path for step in sources.steps()), *guides]
+    microgpt = ROOT / "tutorials" / "examples" / "microgpt.py"
+    assert found == [*(step.path for step in sources.steps()), *guides, microgpt]
     assert all(path.is_file() for path in found)
 
 
@@ -130,11 +131,15 @@ def test_the_site_as_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     mark = source_pages.MARK.format("tools/site_tree.py")
     made = {"tutorials/one.md": "# One\n\n$x^2$\n", "source/a.md": f"{mark}\n"}
     (cache / "one.json").write_text(json.dumps({"files": made}))
+    texts = {f"microgpt_{name}.txt": f"made {name}" for name in microgpt_page.TEXTS}
+    (cache / "microgpt.json").write_text(json.dumps({"files": texts}))
     monkeypatch.setattr(site_tree, "CACHE", cache)
     tree = tmp_path / "tree"
     assert site_tree.write(tree) > 30
     assert "<msup>" in (tree / "docs" / "tutorials" / "one.md").read_text()
     assert 'id="L-1"' in (tree / "docs" / "source" / "a.md").read_text()
+    home = (tree / "docs" / "index.md").read_text()
+    assert all(home.count(text) == 1 for text in texts.values()) and "<!-- micro" not in home
     index = (tree / "docs" / "reference" / "functions.md").read_text()
     assert "functions/losses.md#" in index and "<!-- the families" not in index
     assert (tree / "mkdocs.yml").read_bytes() == (ROOT / "mkdocs.yml").read_bytes()

@@ -144,27 +144,26 @@ def invent(weights, rng):
 
 
 def report(weights, step, rng):
-    """A line: the loss on held-out names, and inventions. A * marks a name not trained on."""
-    inventions = [invent(weights, rng) for _ in range(5)]
-    marked = [name if name in train else f"{name}*" for name in inventions]
+    """A line: a bar for the loss on held-out names, and inventions; a * marks a new name."""
     loss = mean_loss(weights, held_out)
-    print(f"step {step:4}   held-out loss {loss:.2f}   {' '.join(marked)}", flush=True)
+    inventions = [invent(weights, rng) for _ in range(4)]
+    marked = [name if name in train else f"{name}*" for name in inventions]
+    print(f"{step:4}  {loss:.2f} {'#' * round(8 * loss):27} {' '.join(marked)}", flush=True)
 
 
-def main(steps=3000, reports=12):
+def main(steps=3000, every=300):
     weights, rng = new_weights(), np.random.default_rng(2)
     size = sum(matrix.size for matrix in weights.values())
     print(f"{len(train)} names for the training, {len(held_out)} held out, {size} weights")
-    print(f"the loss of a guess among {len(letters)} letters: {np.log(len(letters)):.2f}")
-    report(weights, 0, rng)
+    print(f"step  loss on held-out names (a guess: {np.log(len(letters)):.2f}), inventions")
     for step, _ in training(weights, steps):
-        if step % (steps // reports) == 0:
+        if step in (1, every // 5) or step % every == 0:
             report(weights, step, rng)
     inventions = [invent(weights, rng) for _ in range(100)]
     new = [name for name in inventions if name not in train]
     right = [name for name in new if name in held_out]
-    print(f"of 100 inventions, {len(new)} are not in the training;")
-    print(f"of these, {len(right)} are held-out names: {', '.join(right)}")
+    print(f"of 100 inventions, {len(new)} are new: no name of the training;")
+    print(f"{len(right)} of them are names held out: {' '.join(right)}")
 
 
 if __name__ == "__main__":
