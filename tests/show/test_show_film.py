@@ -1156,6 +1156,20 @@ def test_an_error_in_a_backward_that_is_caught() -> None:
     assert data["note"] is None
 
 
+def test_a_cut_film_leaves_the_program_alone() -> None:
+    w = tn.Variable(np.ones(3), name="w")
+    with pytest.warns(UserWarning, match="the film holds 4 steps"), record(most=4) as film:
+        assert len(thread_state.hooks) > 1
+        F.sum(w * w).backward()
+        assert not thread_state.hooks, "the program runs at its usual speed"
+        tn.show.watch(lambda x: x, np.ones((3, 2)))
+        F.sum(w * w).backward()
+    assert len(film) == 4 and not thread_state.hooks
+    with record() as film:
+        F.sum(w * w).backward()
+    assert len(film) == 6
+
+
 def test_a_long_film_is_cut_with_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "MAX_STEPS", 10)
     x = variable(1.0, name="x")

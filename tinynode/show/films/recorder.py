@@ -23,7 +23,12 @@ from typing import Any
 from tinynode.core.backprop import Sweep
 from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode
-from tinynode.core.hooks import FunctionHook, retained_arrays, retained_indexes
+from tinynode.core.hooks import (
+    FunctionHook,
+    retained_arrays,
+    retained_indexes,
+    thread_state,
+)
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Arrays, HostCopy
@@ -94,6 +99,7 @@ def record(
     recorder = FilmRecorder(film, model)
     recorder.most = MAX_STEPS if most is None else min(most, MAX_STEPS)
     recipes = RecipeKeeper(film)
+    recorder.companions = [recorder.origins, recipes]
     try:
         with recorder.origins, recipes, recorder, filmed_engine(film, recorder.most):
             yield film
@@ -146,6 +152,7 @@ class FilmRecorder(FunctionHook):
 
     Attributes:
         origins: the hook that follows NaN and inf; it hears each event before the recorder.
+        companions: further hooks of the film. They end with the film.
     """
 
     def __init__(self, film: Film, model: Module | None) -> None:
@@ -157,6 +164,7 @@ class FilmRecorder(FunctionHook):
         self.most = MAX_STEPS
         self.origins = OriginFinder()
         self.origins.name = f"origins of {self.name}"
+        self.companions: list[FunctionHook] = []
         self._explained = 0
         self._begun: list[tuple[weakref.ref[FunctionNode], float]] = []
         self._sweeps: list[_SweepState] = []
@@ -467,6 +475,8 @@ class FilmRecorder(FunctionHook):
         if not self.is_cut and len(self.film) >= self.most:
             self.is_cut = True
             self.film.note = f"Cut: the film holds {self.most} steps, and the code went on."
+            for hook in (*self.companions, self):  # the rest runs at its usual speed
+                thread_state.hooks.pop(hook.name, None)
         return not self.is_cut
 
     def _step(
