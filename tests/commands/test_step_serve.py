@@ -79,9 +79,16 @@ def test_the_page_and_a_run(server: FilmServer) -> None:
     assert request(server, "GET", "")[1] == "new page"
 
 
-def test_an_error_keeps_the_page(server: FilmServer) -> None:
+def test_after_an_error_the_page_ends_at_the_failing_call(server: FilmServer) -> None:
     status, text, _ = request(server, content=b'{"program": "bad"}')
     assert status == 200 and json.loads(text)["error"] == "It failed."
+    assert json.loads(text)["film"] == "until the error"
+    assert request(server, "GET", "")[1] == "new page"
+
+
+def test_an_error_without_a_film_keeps_the_page(server: FilmServer) -> None:
+    status, text, _ = request(server, content=b'{"program": "bad, no page"}')
+    assert status == 200 and "film" not in json.loads(text)
     assert request(server, "GET", "")[1] == "old page"
 
 
@@ -348,6 +355,13 @@ def test_the_reader_edits_a_number_and_runs_it(script: Path, browser: Any) -> No
         page.wait_for_selector("#run-error:not([hidden])")
         error = page.text_content("#run-error")
         assert error is not None and "SyntaxError" in error
+        assert page.locator("#show-failure").is_hidden()
+        page.fill("#program", f"{SCRIPT}raise KeyError('planted')")
+        page.click("#run")
+        page.click("#show-failure")
+        page.wait_for_selector(".failure")
+        assert page.text_content(".failure h3") == "KeyError"
+        page.click("#edit")
         page.fill("#program", f"{SCRIPT}while True: pass")
         page.click("#run")
         page.click("#stop")

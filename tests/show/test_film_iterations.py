@@ -351,7 +351,7 @@ def test_an_error_in_the_middle_of_an_iteration() -> None:
             loss.backward()
     data = film.data()
     check(data, film)
-    assert pictures(data) == [0, 0, 1] and sizes(data) == [6, 6, 2]
+    assert pictures(data) == [0, 0, 1] and sizes(data) == [6, 6, 3]
     assert data["note"] == "The recorded code ended with ValueError: planted"
 
 

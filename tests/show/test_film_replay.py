@@ -567,6 +567,7 @@ def test_watched_pictures_and_failed_passes() -> None:
             Breaks().apply((variable(1.0),))[0].backward()
     assert reasons(film) == {
         "watch": "a step of kind watch computes no value",
+        "backward of Breaks": "the step ended with ArithmeticError",
         "end of backward": "the backward pass ended with an error",
     }
 
@@ -683,7 +684,7 @@ F.sum(y).backward()
     [
         ("", 0, "6 of 6 steps computed again: all agree, to the last bit\n"),
         ("y.array[0] = 1.5", 1, "first disagreement: step 2, forward of Sum, operand y, computed"),
-        ("raise SystemExit(3)", 3, "1 of 1 steps computed again: all agree, to the last bit\n"),
+        ("raise SystemExit(3)", 3, "1 of 2 steps computed again: all agree, to the last bit\n"),
     ],
 )
 def test_the_command(

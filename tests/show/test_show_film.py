@@ -351,7 +351,7 @@ def test_it_is_json_of_one_version() -> None:
     assert data["tinynode"] == tn.__version__ and data["title"] == "example"
     assert set(data) == {
         "version", "title", "note", "tinynode", "device", "pictures", "iterations", "classes",
-        "questions", "files", "values", "watched", "memory",
+        "questions", "files", "values", "watched", "memory", "failed",
     }  # fmt: skip
     (picture,), (iteration,) = data["pictures"], data["iterations"]
     assert set(picture) == {"width", "height", "shared", "nodes", "edges", "steps"}
@@ -363,7 +363,7 @@ def test_it_is_json_of_one_version() -> None:
             "kind", "function", "class", "title", "inputs", "outputs", "grad_outputs",
             "grad_inputs", "retained", "freed", "queue", "queued", "table", "ran", "at",
             "seconds", "depth", "cleared", "updates", "copied", "watched", "direction", "changes",
-            "roles", "lit",
+            "roles", "lit", "error", "call", "not_finite",
         }  # fmt: skip
     for node in picture["nodes"]:
         assert set(node) == {
@@ -1113,9 +1113,8 @@ def test_an_error_ends_the_film_and_passes() -> None:
     with pytest.raises(ValueError, match="planted"), record() as film:
         F.exp(x)
         raise ValueError("planted")
-    assert len(film) == 1 and film.data()["note"] == (
-        "The recorded code ended with ValueError: planted"
-    )
+    assert [one["kind"] for one in film.steps] == ["forward", "error"]
+    assert film.data()["note"] == ("The recorded code ended with ValueError: planted")
 
 
 class Fails(tn.FunctionNode):
@@ -1143,15 +1142,15 @@ def test_an_error_in_a_backward_that_is_caught() -> None:
     assert [(s["kind"], s["depth"]) for s in all_steps(data)] == [
         *[("forward", 0)] * 3,
         ("sweep", 1),
-        ("backward", 1),
+        *[("backward", 1)] * 2,
         ("end", 1),
-        *[("forward", 0)] * 3,
+        *[("forward", 0)] * 4,
         ("sweep", 1),
         *[("backward", 1)] * 2,
         ("end", 1),
     ]
-    assert "ValueError: backward failed" in all_steps(data)[5]["title"]
-    assert all_steps(data)[5]["grad_inputs"] == [] and tables(data)[5] == {}
+    assert "ValueError: backward failed" in all_steps(data)[6]["title"]
+    assert all_steps(data)[6]["grad_inputs"] == [] and tables(data)[6] == {}
     assert named(data, all_steps(data)[-1]["grad_inputs"])[0][3] == [2, 4] == x.grad.tolist()
     assert data["note"] is None
 

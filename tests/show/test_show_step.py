@@ -305,7 +305,7 @@ def test_an_error_of_the_script(folder: Path, capsys: pytest.CaptureFixture[str]
     (folder / "bad.py").write_text(SCRIPT + "raise KeyError('planted')\n", encoding="utf-8")
     assert main(["step", "--no-open", "bad.py"]) == 1
     out, error = capsys.readouterr()
-    assert out == "6 steps, written to bad.html\n" and (folder / "bad.html").exists()
+    assert out == "7 steps, written to bad.html\n" and (folder / "bad.html").exists()
     plain = python(folder, "bad.py")
     assert error == plain.stderr and error.count("File ") == 1
     assert main(["step", "--output", "bad.json", "bad.py"]) == 1
@@ -328,7 +328,8 @@ def test_a_script_that_leaves(
 ) -> None:
     (folder / "leaves.py").write_text(f"import sys\n{SCRIPT}{end}\n", encoding="utf-8")
     assert main(["step", "--no-open", "leaves.py"]) == status
-    assert capsys.readouterr() == ("6 steps, written to leaves.html\n", message)
+    count = 7 if status else 6  # an error is a step
+    assert capsys.readouterr() == (f"{count} steps, written to leaves.html\n", message)
 
 
 @pytest.mark.parametrize(

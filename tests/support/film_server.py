@@ -37,7 +37,8 @@ class FakeRunner(Runner):
         self.texts.append(text)
         if text == "busy":
             return None
-        return Outcome(b"new page", "printed", "It failed." if "bad" in text else "")
+        page = None if "no page" in text else b"new page"
+        return Outcome(page, "printed", "It failed." if "bad" in text else "")
 
     def stop(self) -> None:
         self.stopped += 1

@@ -366,9 +366,12 @@ class _Handler(BaseHTTPRequestHandler):
         if outcome is None:
             self._refuse(409, "A run is under way.")
             return
-        if outcome.page is not None and not outcome.error:
+        answer = {"error": outcome.error, "output": outcome.output}
+        if outcome.page is not None:
             self.server.page = outcome.page
-        self._send_json({"error": outcome.error, "output": outcome.output})
+            if outcome.error:
+                answer["film"] = "until the error"
+        self._send_json(answer)
 
     def _is_allowed(self, method: str, names: tuple[str, ...]) -> bool:
         """Check host, token and origin; a refused request gets its answer here."""

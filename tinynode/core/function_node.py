@@ -28,7 +28,13 @@ from tinynode.core import messages
 from tinynode.core.array_arguments import apply_to_arrays
 from tinynode.core.conversion import variable_holding, wrap_inputs
 from tinynode.core.dispatch import run_forward, run_watched
-from tinynode.core.hooks import HookOwner, active_hooks, retained_arrays, thread_state
+from tinynode.core.hooks import (
+    HookOwner,
+    active_hooks,
+    retained_arrays,
+    tell_failed,
+    thread_state,
+)
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import (
@@ -207,10 +213,18 @@ class FunctionNode(HookOwner):
         return wrap_inputs(self, inputs)
 
     def check_types(self, arrays: Arrays) -> None:
-        """Run ``check_type_forward``, if the class or the instance brings one."""
+        """Run ``check_type_forward``, if the class or the instance brings one.
+
+        Hooks hear an error as ``failed``, without a ``forward_preprocess`` before.
+        """
         check = getattr(self.check_type_forward, "__func__", None)
-        if check is not FunctionNode.check_type_forward and config.type_check:
+        if check is FunctionNode.check_type_forward or not config.type_check:
+            return
+        try:
             run_check(self, arrays)
+        except BaseException as error:
+            tell_failed(active_hooks(self), self, "forward", error)
+            raise
 
     def _wrap(
         self, results: Arrays, device: Device, requires_grad: bool, creator: FunctionNode | None

@@ -11,8 +11,8 @@ order:
     one backward pass   sweep_began, the steps, sweep_ended
     one step of it      before_backward, backward_preprocess, backward, backward_postprocess,
                         after_backward, after_accumulate
-    an exception        failed, from forward_preprocess to forward_postprocess, and from
-                        backward_preprocess to after_backward
+    an exception        failed, in the check of types, from forward_preprocess to
+                        forward_postprocess, and from backward_preprocess to after_backward
     outside functions   value_read, detached, array_assigned, gradient_cleared, numbers_drawn,
                         module_called, training_read, setting_assigned, update_requested,
                         updated, diagnosed, copied_from_host
@@ -172,7 +172,8 @@ class FunctionHook:
         """A function's ``"forward"`` or ``"backward"`` ended with an exception.
 
         Every hook of the function hears the event. A hook may have heard the postprocess event
-        before, if a later hook raised. No further event of this application or step follows.
+        before, if a later hook raised. After a failed check of types, no event came before. No
+        further event of this application or step follows.
         """
 
     # --- outside of functions: for the thread's hooks only ---------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ from tinynode.show.films.memory_growth import growth_of
 from tinynode.show.films.names import SourceNames
 from tinynode.show.films.nodes import GONE, MAX_PICTURE, FilmNode, Recording, Step
 from tinynode.show.films.questions import film_questions
-from tinynode.show.films.sources import Files
+from tinynode.show.films.sources import Files, SourceLocation
 from tinynode.show.graphs.boxes import curve
 from tinynode.show.graphs.diagram_data import DiagramEdge, DiagramNode, group_name
 from tinynode.show.graphs.grouping import spread_groups
@@ -63,7 +63,7 @@ class Picture:
 def film_data(film: Recording) -> dict[str, Any]:
     """All of a film, in the types of JSON."""
     segments, pictures = named_pictures(film)
-    files = Files(step["places"][0][:2] for step in film.steps if step["places"])
+    files = Files(_locations(film))
     of_segment = {segment: picture for picture in pictures for segment in picture.segments}
     watched, stands_for = film.watched.data()
     iterations = [
@@ -85,6 +85,7 @@ def film_data(film: Recording) -> dict[str, Any]:
         "values": values,
         "watched": watched,
         "memory": _memory(film, segments, pictures, files),
+        "failed": _failed(film, segments),
     }
     if film.folds:
         data["folds"] = _folds(film, data)
@@ -127,6 +128,22 @@ def _folds(film: Recording, data: dict[str, Any]) -> list[dict[str, Any]]:
             if step["kind"] == "sweep":
                 step["title"] = step["title"].replace("Backward starts at", "Backward arrives at")
     return [{"title": fold.title, "box": fold.box, "around": fold.around} for fold in film.folds]
+
+
+def _locations(film: Recording) -> Iterator[SourceLocation]:
+    """The lines of a film: of each step, and of each error."""
+    for step in film.steps:
+        if step["places"]:
+            yield step["places"][0][:2]
+        if step["error"] is not None and step["error"]["at"] is not None:
+            yield step["error"]["at"]
+
+
+def _failed(film: Recording, segments: list[Segment]) -> list[int] | None:
+    """``[iteration, step]`` of the failing call that ended the program."""
+    if not film.has_failed or not segments or segments[-1].missing:
+        return None
+    return [len(segments) - 1, segments[-1].last - segments[-1].first - 1]
 
 
 def _note(film: Recording, segments: list[Segment]) -> str | None:
@@ -205,6 +222,10 @@ def _name_from_text(
                 name = operand if not name or operand.startswith(f"{name}[") else name
             number_of_many = f" {index + 1}" if len(outs) > 1 else ""
             found[output.id] = name or f"{node.label} output{number_of_many}"
+    for step in film.steps[segment.first : segment.last]:
+        if step["kind"] == "error":
+            for index, (name, _) in enumerate(step["inputs"]):
+                told[name] = told.get(name) or names.of_input(step["places"], index)
     for node in nodes:
         found[node.id] = found[node.id] or told.get(node.id) or "input"
 
@@ -323,9 +344,9 @@ def _step(
     step: Step, labels: dict[str, str], files: Files, ids: set[str], cleared: list[str]
 ) -> Step:
     """A step with texts in place of what only the recording needs."""
-    told = {
-        key: step[key] for key in step if key not in ("places", "in_graph", "error", "not_finite")
-    }
+    told = {key: step[key] for key in step if key not in ("places", "in_graph")}
+    if step["error"] is not None:
+        told["error"] = {**step["error"], "at": files.at(step["error"]["at"])}
     told["cleared"] = cleared
     for key in ("freed", "retained"):
         told[key] = [name for name in step[key] if name in ids]

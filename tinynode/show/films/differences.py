@@ -135,8 +135,10 @@ class Side:
         for iteration, step in steps_of(data):
             names = labels[data["iterations"][iteration - 1]["picture"]]
             function = names.get(step["function"] or "", step["class"] or "")
-            self.keys.append((step["kind"], step["depth"], function))
-            self.events.append(event_of(step["kind"], function))
+            error = step["error"] and step["error"]["name"]
+            self.keys.append((step["kind"], step["depth"], function, error))
+            fails = f", which fails with {error}" if error else ""
+            self.events.append(event_of(step["kind"], function or step["call"]) + fails)
             self.parts.append(list(_parts(step, names)))
             cls = film.classes.get(step["class"] or "")
             self.compiled.append(cls is NetFunction)
@@ -152,6 +154,8 @@ class Side:
 
 def event_of(kind: str, function: str) -> str:
     """A step in words, such as ``"forward of Tanh"``."""
+    if kind == "error":
+        return f"call of {function}" if function else "line of the program"
     if kind == "sweep":
         return "start of backward"
     if kind == "end":
@@ -164,7 +168,7 @@ def event_of(kind: str, function: str) -> str:
 def _parts(step: Step, labels: Mapping[str, str]) -> Iterator[Part]:
     """The arrays of a step, in the order of the computation."""
     kind = step["kind"]
-    if kind == "forward":
+    if kind in ("forward", "error"):
         yield from (Part(f"operand {labels[node]}", node, value) for node, value in step["inputs"])
         yield from (Part(RESULT + labels[node], node, value) for node, value in step["outputs"])
         return

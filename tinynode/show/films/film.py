@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from tinynode.atomic_file import replace_file
 from tinynode.safe_files import checked_path
 from tinynode.show.films import text as film_text
-from tinynode.show.films.nodes import Recording
+from tinynode.show.films.nodes import MAX_PICTURE, Recording
 from tinynode.show.films.questions import asked_question
 from tinynode.show.films.walk import walk
 
@@ -107,7 +107,8 @@ class Film(Recording):
         from tinynode.show.films.data import film_data  # here, since recording needs no layout
         from tinynode.show.films.folding import folded  # nor boxes
 
-        return film_data(folded(self) if self.is_folded else self)
+        shows_failure = self.has_failed and len(self) <= MAX_PICTURE  # a box would hide the call
+        return film_data(folded(self) if self.is_folded and not shows_failure else self)
 
     def memory(self) -> MemoryTimeline:
         """The bytes alive at each step, by holder; ``print(film.memory())`` shows words."""

@@ -300,6 +300,7 @@ class _FoldedSegment:
         step["inputs"] = [[name, self._together(name, self._value)] for name in inputs]
         step["outputs"] = [[name, self._together(name, self._value)] for name in outputs]
         step["in_graph"] = True
+        step["error"] = call.steps[-1]["error"]
         step["not_finite"] = next((s["not_finite"] for s in call.steps if s["not_finite"]), "")
         if not call.is_box:
             step["retained"] = self._drawn([[name] for name in call.steps[0]["retained"]])

@@ -36,7 +36,10 @@ _CHIPS = {
     "end": "backward ends",
     "update": "update",
     "watch": "watch",
+    "error": "error",
 }
+_STRIP = {"forward": (0, 4), "backward": (4, 4), "update": (0, 8), "bad": (0, 8)}
+"""The upper edge and the height of each direction in the strip."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,7 @@ class Stage:
             if end < len(steps) and _look_of(steps[end]) == phase:
                 continue
             x, right = (_MARGIN + width * place / len(steps) for place in (start, end))
-            y, height = {"forward": (0, 4), "backward": (4, 4), "update": (0, 8)}[phase]
+            y, height = _STRIP[phase]
             pieces.append(Box(x, self.foot + y, right - x, height, phase))
             start = end
         wide = max(width / len(steps), 3.0)
@@ -156,13 +159,17 @@ class Stage:
     def _caption(self, moment: Moment, count: int) -> dict[str, tuple[Shape, ...]]:
         """The direction, the step's number, and the step as a sentence."""
         step = moment.step
-        look = _look_of(step)
+        is_failed = step["error"] is not None and step["kind"] != "end"
+        look = "bad" if is_failed else _look_of(step)
         y = self.foot + 18
         word = _CHIPS[step["kind"]]
+        if is_failed and step["kind"] != "error":
+            word += " fails"
         wide = len(word) * 7.6 + 20
         chip = Text(_MARGIN + wide / 2, y + 12.5, word, 11.5, look, "middle", is_bold=True)
         dash = (4.0, 3.0) if look == "backward" else ()
-        pill = Box(_MARGIN, y, wide, 17, f"{look}_tint", look, 1.2, dash, 8.5)
+        tint = "panel" if is_failed else f"{look}_tint"
+        pill = Box(_MARGIN, y, wide, 17, tint, look, 1.2, dash, 8.5)
         right = self.width - _MARGIN
         lines = [
             Text(_MARGIN, y + 34 + _LINE * i, line, _CAPTION, "text")
@@ -219,8 +226,12 @@ def _losses(data: dict[str, Any]) -> list[float | None]:
 
 
 def _look_of(step: dict[str, Any]) -> str:
-    """The colours of a step: those of its direction; a watched step has those of an update."""
-    return "update" if step["direction"] == "watch" else str(step["direction"])
+    """The colours of a step: those of its direction; a watched step has those of an update.
+
+    An error outside of functions has the colour "bad".
+    """
+    looks = {"watch": "update", "error": "bad"}
+    return looks.get(step["direction"], str(step["direction"]))
 
 
 # --- edges ---------------------------------------------------------------------------------------
@@ -285,8 +296,10 @@ def _box(node: dict[str, Any], role: str, look: str, is_freed: bool, opacity: fl
         box = replace(box, fill="", dash=(1.5, 3.0))
     lit_dash = (7.0, 4.0) if look == "backward" else ()
     if role == "lit":
-        stroke = "text" if look == "backward" else look
-        box = replace(box, fill=look, stroke=stroke, line=3.0, dash=lit_dash)
+        is_marked = any(fact.startswith("! ") for fact in node["facts"])
+        fill = "bad" if is_marked else look
+        stroke = "text" if look == "backward" else fill
+        box = replace(box, fill=fill, stroke=stroke, line=3.0, dash=lit_dash)
     elif role:
         box = replace(box, stroke=look, line=3.0, dash=lit_dash or box.dash)
     return box

@@ -94,7 +94,7 @@ def _clean_cuts(film: Recording) -> list[bool]:
     made: dict[str, int] = {}
     for number, step in enumerate(steps):
         connected = [entry[0] for entry in step["grad_outputs"] if entry[0] in made]
-        if step["kind"] == "forward" and step["in_graph"]:
+        if step["in_graph"]:
             connected += [entry[0] for entry in step["inputs"] if entry[0] in made]
         begins = [made[name] for name in connected]
         if step["function"] is not None:
@@ -205,8 +205,9 @@ def _shape_of(step: Step, number: dict[str, int]) -> Signature:
             step["kind"],
             step["class"],
             step["places"],
-            step.get("error"),
-            step.get("not_finite"),
+            step["error"] and tuple(step["error"].values()),
+            step["call"],
+            step["not_finite"],
             tuple(step["ran"]),
             tuple(step["copied"]),
         ),

@@ -5,7 +5,7 @@ each picture, and stand in the film's data. The page's script and ``frame_drawin
 
 A step gets four entries:
 
-    direction   "forward", "backward", "update" or "watch"
+    direction   "forward", "backward", "update", "watch" or "error"
     changes     [fact, node, what]: the state of the node's fact from this step on
     roles       node -> "lit" for the function that runs, "input" or "output"
     lit         the indexes of the edges with moving arrays or gradients
@@ -36,6 +36,7 @@ DIRECTIONS = {
     "end": "backward",
     "update": "update",
     "watch": "watch",
+    "error": "error",
 }
 """By the kind of a step."""
 
@@ -72,7 +73,7 @@ def _changes(step: Step, born: Iterable[str], freed: set[str]) -> list[Change]:
     numbered = with_values(step, itertools.count())
     changes: list[Change] = [["born", node, True] for node in born]
     changes += [["grad", node, None] for node in step["cleared"]]
-    if step["kind"] == "forward":
+    if step["kind"] in ("forward", "error"):
         places = (*numbered["inputs"], *numbered["outputs"])
         known = (*step["inputs"], *step["outputs"])
         for (node, place), (_, value) in zip(places, known, strict=True):
@@ -81,7 +82,11 @@ def _changes(step: Step, born: Iterable[str], freed: set[str]) -> list[Change]:
             if node in freed:
                 freed.remove(node)
                 changes.append(["freed", node, None])
-    changes += [["value", node, after] for node, _, _, after, _ in numbered["updates"]]
+    for (node, _, _, after, _), (*_, value, _) in zip(
+        numbered["updates"], step["updates"], strict=True
+    ):
+        if value is not None:  # else the update has failed
+            changes.append(["value", node, after])
     changes += [["kept", node, True] for node in step["retained"]]
     removed = step["table"]["removed"]
     for node in step["freed"]:

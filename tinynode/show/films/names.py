@@ -87,6 +87,12 @@ class SourceNames:
             return node.func.attr
         return ""
 
+    def names_in(self, place: Place) -> list[str]:
+        """The names in an expression of the program."""
+        node = self._node(place)
+        parts = [] if node is None else ast.walk(node)
+        return [part.id for part in parts if isinstance(part, ast.Name)]
+
     def _node(self, place: Place) -> ast.expr | ast.AugAssign | None:
         file, *span = place
         if file not in self._texts:

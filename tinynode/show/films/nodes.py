@@ -6,10 +6,12 @@ So the recording stands below all of them.
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
 from tinynode.errors import short_name
+from tinynode.show.films.failures import is_behind, told
 from tinynode.show.films.memory import MemoryLog
 from tinynode.show.films.sources import Place
 from tinynode.show.films.values import Values
@@ -19,6 +21,9 @@ Step = dict[str, Any]
 
 MAX_PICTURE = 3000
 """The most steps of a picture, and the most functions from before the recording."""
+
+MOST_WORDS = 20
+"""The most steps with the words of an error."""
 
 GONE = "(gone)"
 """The label of a variable freed before the film knew the variable."""
@@ -61,6 +66,10 @@ class FilmNode:
         return "variable" if self.id[0] == "v" else "function"
 
 
+def _is_failed_end(step: Step) -> bool:
+    return step["kind"] == "end" and step["error"] is not None
+
+
 @dataclass(eq=False)
 class Fold:
     """A segment of a folded film.
@@ -98,6 +107,8 @@ class Recording:
         is_folded: True if calls of the program are drawn as boxes.
         folds: of a folded film, the opened box of each segment.
         cuts: of a folded film, the first step of each segment.
+        failures: the number of steps with an error.
+        has_failed: True if the program ended by the error in the last step.
     """
 
     title: str | None = None
@@ -117,6 +128,9 @@ class Recording:
     is_folded: bool = field(default=False, repr=False)
     folds: list[Fold] = field(default_factory=list, repr=False)
     cuts: list[int] = field(default_factory=list, repr=False)
+    failures: int = field(default=0, repr=False)
+    has_failed: bool = field(default=False, repr=False)
+    _failed_function: Any = field(default=None, repr=False)
     _variables: int = field(default=0, repr=False)
 
     def add_variable(
@@ -160,8 +174,24 @@ class Recording:
         }
         step.update((name, []) for name in _LISTS)
         step.update(queued=0, table={"set": [], "removed": []}, watched=None, places=places)
-        step.update(in_graph=False, not_finite="", seconds=None, depth=depth)
+        step.update(in_graph=False, not_finite="", error=None, call="", seconds=None, depth=depth)
         return step
+
+    def fail(self, step: Step, error: BaseException, function: Any = None) -> None:
+        """Note the error of a step, and the failing function.
+
+        After many errors, a step has no words: each text makes another picture.
+        """
+        self.failures += 1
+        step["error"] = told(error, with_words=self.failures <= MOST_WORDS)
+        self._failed_function = None if function is None else weakref.ref(function)
+
+    def shows(self, error: BaseException) -> bool:
+        """True if the last step is the failing call of an error, or the end of that pass."""
+        function = None if self._failed_function is None else self._failed_function()
+        last = next((one for one in reversed(self.steps) if not _is_failed_end(one)), None)
+        is_failed = last is not None and last["error"] is not None
+        return is_failed and function is not None and is_behind(function, error)
 
     def class_key(self, cls: type) -> str:
         """The key of a class in the film."""

@@ -12,45 +12,35 @@ in the running step ("ran").
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from heapq import nsmallest
 from typing import Any
 
 from tinynode.core.backprop import Sweep
 from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode
-from tinynode.core.hooks import (
-    FunctionHook,
-    retained_arrays,
-    retained_indexes,
-    thread_state,
-)
+from tinynode.core.hooks import retained_indexes
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Arrays, HostCopy
-from tinynode.errors import NonFiniteError, describe, short_name
+from tinynode.errors import describe, short_name
 from tinynode.hooks.origins import OriginFinder
 from tinynode.learn import filmed_engine
 from tinynode.nn.module import Module
+from tinynode.show.films.failures import told
 from tinynode.show.films.film import Film
 from tinynode.show.films.graph import FilmGraph
 from tinynode.show.films.memory import MemoryWatch
 from tinynode.show.films.nodes import MAX_PICTURE, FilmNode
 from tinynode.show.films.recipes import RecipeKeeper
-from tinynode.show.films.sources import Place
-from tinynode.show.texts import LONGEST_NOTE, cut
+from tinynode.show.films.step_writer import SHOWN, Step, StepWriter, SweepState
 
 MAX_STEPS = 30_000
 """The most steps of a film."""
-
-SHOWN = 20
-"""The most functions of a queue, and the most labels in the "ran" of a step."""
-
-Step = dict[str, Any]
 
 
 @contextmanager
@@ -96,8 +86,7 @@ def record(
     film = Film(title)
     film.values.keeps_whole = as_flag("record", "arrays", arrays)
     film.is_folded = fold
-    recorder = FilmRecorder(film, model)
-    recorder.most = MAX_STEPS if most is None else min(most, MAX_STEPS)
+    recorder = FilmRecorder(film, model, MAX_STEPS if most is None else min(most, MAX_STEPS))
     recipes = RecipeKeeper(film)
     recorder.companions = [recorder.origins, recipes]
     try:
@@ -105,7 +94,7 @@ def record(
             yield film
     except BaseException as error:
         if not isinstance(error, SystemExit) or error.code:
-            film.note = f"The recorded code ended with {type(error).__name__}: {error}"
+            recorder.ended_by(error)
         raise
     finally:
         recorder.forget()
@@ -115,36 +104,12 @@ def record(
         warnings.warn(f"record: {film.note}", stacklevel=3)
 
 
-class _SweepState:
-    """A running sweep and the present step.
-
-    Attributes:
-        places: the places of user code at the sweep's start.
-        step: the step under way; empty if no step is recorded.
-        start: the time when the step began.
-        table: the film's nodes in the gradient table, in the order of their arrival.
-        before: the function's inputs with a gradient before the step.
-        had_grad: the reached leaves with a ``grad`` from before the sweep.
-        entries: for each of the step's ``grad_inputs`` the VariableNode.
-    """
-
-    def __init__(self, sweep: Sweep, places: tuple[Place, ...]) -> None:
-        self.sweep = sweep
-        self.places = places
-        self.step: Step = {}
-        self.start = 0.0
-        self.table: dict[str, None] = {}
-        self.before: list[VariableNode] = []
-        self.had_grad: set[VariableNode] = set()
-        self.entries: list[VariableNode] = []
-
-
 def _has_grad(node: VariableNode) -> bool:
     variable = node.get_variable_or_none()
     return variable is not None and variable.grad_var is not None
 
 
-class FilmRecorder(FunctionHook):
+class FilmRecorder(StepWriter):
     """Writes the steps of this thread into a film.
 
     A function is a step only if hooks saw the start of the forward. Hooks do not see the functions
@@ -152,25 +117,15 @@ class FilmRecorder(FunctionHook):
 
     Attributes:
         origins: the hook that follows NaN and inf; it hears each event before the recorder.
-        companions: further hooks of the film. They end with the film.
     """
 
-    def __init__(self, film: Film, model: Module | None) -> None:
-        self.film = film
-        self.graph = FilmGraph(film, model)
+    def __init__(self, film: Film, model: Module | None, most: int) -> None:
+        super().__init__(film, FilmGraph(film, model), most)
         self.memory = MemoryWatch(film.steps, film.memory_log)
         self.name = f"film {id(film)}"
-        self.is_cut = False
-        self.most = MAX_STEPS
         self.origins = OriginFinder()
         self.origins.name = f"origins of {self.name}"
-        self.companions: list[FunctionHook] = []
         self._explained = 0
-        self._begun: list[tuple[weakref.ref[FunctionNode], float]] = []
-        self._sweeps: list[_SweepState] = []
-        self._cleared: dict[str, None] = {}
-        self._copied: list[str] = []
-        self._before_update: list[tuple[int | None, int | None, dict[str, int | None]]] = []
 
     def forget(self) -> None:
         """Drop all references; the film is over."""
@@ -199,15 +154,6 @@ class FilmRecorder(FunctionHook):
         elif self._has_room():
             self._add_application(function, inputs, outputs, now - start)
 
-    def _begin_of(self, function: FunctionNode) -> float | None:
-        """The start time of a function; later functions without an end have failed."""
-        for i in range(len(self._begun) - 1, -1, -1):
-            reference, start = self._begun[i]
-            if reference() is function:
-                del self._begun[i:]
-                return start
-        return None
-
     def _note_ran(self, function: FunctionNode) -> None:
         ran = self._sweeps[-1].step.get("ran")
         if ran is not None and len(ran) < SHOWN:
@@ -231,7 +177,7 @@ class FilmRecorder(FunctionHook):
         step["inputs"] = self._values(ins, inputs)
         step["outputs"] = self._values(outs, outputs)
         step["seconds"] = seconds
-        step["not_finite"] = self._words(self.origins.words_of_forward(function))
+        step["not_finite"] = self._words(self.origins.words_of_forward(function), shown, "first")
         if function.inputs is None:
             shown.facts = ("no graph",)
         else:
@@ -249,7 +195,7 @@ class FilmRecorder(FunctionHook):
 
     def sweep_began(self, sweep: Sweep) -> None:
         """A sweep has begun, with the seeds in the gradient table."""
-        state = _SweepState(sweep, self.graph.places())
+        state = SweepState(sweep, self.graph.places())
         self._sweeps.append(state)
         if not self._has_room():
             return
@@ -268,7 +214,7 @@ class FilmRecorder(FunctionHook):
         state = self._state_of(sweep)
         if state is None:
             return
-        state.step = {}
+        state.step, state.function = {}, function
         state.had_grad.update(filter(_has_grad, function.inputs or ()))
         if self._has_room():
             shown = self.graph.function(function)
@@ -277,11 +223,6 @@ class FilmRecorder(FunctionHook):
                 node for node in function.inputs or () if node in sweep.table.gradients
             ]
             state.start = time.perf_counter()
-
-    def failed(self, function: FunctionNode, direction: str, error: BaseException) -> None:
-        """A forward or backward ended with an exception: no step."""
-        if direction == "backward" and self._sweeps:
-            self._sweeps[-1].step = {}
 
     def after_backward(
         self,
@@ -295,14 +236,12 @@ class FilmRecorder(FunctionHook):
         state = self._sweeps[-1] if self._sweeps else None
         if state is None or not state.step:
             return
+        state.given = ()
         step, nodes = state.step, function.inputs or ()
-        step["not_finite"] = self._words(self.origins.words_of_step(grad_outputs))
+        facts = self.origins.words_of_step(grad_outputs)
+        step["not_finite"] = self._words(facts, self.graph.function(function), "backward:")
         step["seconds"] = now - state.start
-        ins = [self.graph.variable(node) for node in nodes]
-        outs = self.graph.outputs[step["function"]]
-        input_arrays, output_arrays = retained_arrays(function)
-        step["inputs"] = self._retained_values(ins, input_arrays)
-        step["outputs"] = self._retained_values(outs, output_arrays)
+        ins, outs = self._add_retained(step, function)
         step["grad_outputs"] = self._values(outs, grad_outputs)
         reached, state.entries = set(state.before), []
         for i, gx in zip(target_input_indexes, grad_inputs, strict=True):
@@ -320,7 +259,7 @@ class FilmRecorder(FunctionHook):
         if state is not None and state.step:
             self._end_step(sweep, state)
 
-    def _end_step(self, sweep: Sweep, state: _SweepState) -> None:
+    def _end_step(self, sweep: Sweep, state: SweepState) -> None:
         """Add the step under way to the film."""
         step, state.step = state.step, {}
         table = step["table"]
@@ -345,7 +284,7 @@ class FilmRecorder(FunctionHook):
                 del state.table[shown.id]
                 if shown.id not in kept:
                     step["freed"].append(shown.id)
-        state.entries, state.before = [], []
+        state.entries, state.before, state.function = [], [], None
         self._add(step)
 
     def sweep_ended(self, sweep: Sweep, error: BaseException | None) -> None:
@@ -353,20 +292,20 @@ class FilmRecorder(FunctionHook):
         state = self._state_of(sweep)
         if state is None:
             return
-        if isinstance(error, NonFiniteError) and state.step:
-            self._end_step(sweep, state)  # debug mode raised at the end of the step
+        if error is not None and state.step:  # raised between a backward and the next one
+            self._mark(state.step, error, state.function)
+            self._end_step(sweep, state)
         if self._has_room():
             step = self._step("end", state.places)
             step["table"]["removed"] = list(state.table)
-            told = "" if error is None else f"{type(error).__name__}: {error}"
-            step["error"] = cut(told, LONGEST_NOTE) or None
             for node, gradient in sweep.results.items():
                 self._add_result(step, state, node, gradient)
+            step["error"] = None if error is None else told(error)
             self._add(step)
         del self._sweeps[self._sweeps.index(state) :]
 
     def _add_result(
-        self, step: Step, state: _SweepState, node: VariableNode, gradient: Variable
+        self, step: Step, state: SweepState, node: VariableNode, gradient: Variable
     ) -> None:
         """``[node, gradient of this sweep, how, grad]``; "none": the sweep wrote no grad."""
         found = state.sweep.table.gradients.get(node, gradient)
@@ -406,11 +345,7 @@ class FilmRecorder(FunctionHook):
         """An optimizer has updated parameters: a step."""
         if not self._before_update or not self._has_room():
             return
-        places = self.graph.places()
-        step = self._step("update", places)
-        step["class"] = self.film.class_key(type(optimizer))
-        step["optimizer"] = repr(optimizer)
-        step["rule"] = optimizer.in_numbers
+        step = self._update_step(optimizer, self.graph.places())
         for slot, (old, gradient, moments) in zip(parameters, self._before_update, strict=True):
             p = slot.parameter
             if gradient is None:
@@ -457,59 +392,20 @@ class FilmRecorder(FunctionHook):
             step["watched"] = {"subject": subject, "picture": picture, "about": about}
             self._add(step)
 
-    def _words(self, facts: str) -> str:
-        """The facts of a NaN or inf; "" after many, since each makes a picture of its own."""
-        self._explained += bool(facts)
-        return facts if self._explained <= SHOWN else ""
+    def _words(self, facts: str, shown: FilmNode, when: str) -> str:
+        """The facts of a NaN or inf, which the box of the function names too.
 
-    def _state_of(self, sweep: Sweep) -> _SweepState | None:
+        "" after many, since each makes a picture of its own.
+        """
+        self._explained += bool(facts)
+        if not facts or self._explained > SHOWN:
+            return ""
+        is_nan = re.search(r"First, [^.]* is \S*nan", facts) is not None
+        shown.facts = (*shown.facts, f"! {when} {'NaN' if is_nan else 'inf'}")
+        return facts
+
+    def _state_of(self, sweep: Sweep) -> SweepState | None:
         for state in self._sweeps:
             if state.sweep is sweep:
                 return state
         return None
-
-    # --- steps -----------------------------------------------------------------------------------
-
-    def _has_room(self) -> bool:
-        """True while the film goes on; the first step above the limit cuts the film."""
-        if not self.is_cut and len(self.film) >= self.most:
-            self.is_cut = True
-            self.film.note = f"Cut: the film holds {self.most} steps, and the code went on."
-            for hook in (*self.companions, self):  # the rest runs at its usual speed
-                thread_state.hooks.pop(hook.name, None)
-        return not self.is_cut
-
-    def _step(
-        self,
-        kind: str,
-        places: tuple[Place, ...],
-        shown: FilmNode | None = None,
-        function: FunctionNode | None = None,
-    ) -> Step:
-        user_function = None if function is None else function.user_function
-        step = self.film.new_step(kind, places, shown, user_function, len(self._sweeps))
-        step["cleared"], self._cleared = list(self._cleared), {}
-        step["copied"], self._copied = self._copied, []
-        return step
-
-    def _add(self, step: Step) -> None:
-        """Add a step to the film, with the freed nodes and the queue."""
-        step["freed"] = list(dict.fromkeys([*step["freed"], *self.graph.pop_freed()]))
-        if self._sweeps:
-            heap = self._sweeps[-1].sweep.heap
-            step["queued"] = len(heap)
-            for negative_rank, _, function in nsmallest(SHOWN, heap):
-                step["queue"].append([-negative_rank, self.graph.function(function).id])
-        self.film.steps.append(step)
-
-    def _values(self, nodes: Sequence[FilmNode], xs: Sequence[Variable | None]) -> list[list[Any]]:
-        """``[node, value]`` for each Variable."""
-        return [[n.id, self._value(x)] for n, x in zip(nodes, xs, strict=True)]
-
-    def _value(self, x: Variable | None) -> int | None:
-        return None if x is None else self.film.values.add(x.raw)
-
-    def _retained_values(self, shown: Sequence[FilmNode], arrays: Arrays) -> list[list[Any]]:
-        """``[node, value]``; None for each array that the function did not retain."""
-        given = arrays or (None,) * len(shown)
-        return [[n.id, self.film.values.add(a)] for n, a in zip(shown, given, strict=True)]

@@ -100,7 +100,7 @@ def replay(film: Recording, tolerance: float | None = None) -> Replay:
     steps.run()
     functions = {node.id: node.label for node in film.nodes}
     events = [
-        event_of(step["kind"], functions.get(step["function"], step["class"] or ""))
+        event_of(step["kind"], functions.get(step["function"], step["class"] or step["call"]))
         for step in film.steps
     ]
     labels = _labels(film) if steps.findings else []

@@ -145,6 +145,8 @@ class StepReplayer:
             "end": self._end,
             "update": self._update,
         }
+        if step["error"] is not None and kind != "end":
+            raise _LeftOutError(f"the step ended with {step['error']['name']}")
         if kind not in methods:
             raise _LeftOutError(f"a step of kind {kind} computes no value")
         methods[kind](step)

@@ -12,8 +12,10 @@ import inspect
 import itertools
 import linecache
 import ntpath
+import os
 import posixpath
 import re
+import sysconfig
 from collections.abc import Iterable
 from types import CodeType, FrameType
 from typing import Any
@@ -36,14 +38,36 @@ AROUND = 40
 
 def user_frame() -> FrameType | None:
     """The frame of the user's code: the innermost frame outside of tinynode."""
-    own = _own_packages()
     frame = inspect.currentframe()
-    while frame is not None:
-        name = frame.f_globals.get("__name__") or ""
-        if name.partition(".")[0] not in own:
-            return frame
+    own = _own_packages()
+    while frame is not None and _package_of(frame) in own:
         frame = frame.f_back
-    return None
+    return frame
+
+
+def is_user_frame(frame: FrameType) -> bool:
+    """True for a frame of the user's program: not of tinynode, of mynode or of a library."""
+    return _package_of(frame) not in _own_packages() and not _is_of_library(frame)
+
+
+def is_source_frame(frame: FrameType) -> bool:
+    """True for a frame of the user's program, or of the package that a learner writes."""
+    return _package_of(frame) == "mynode" or is_user_frame(frame)
+
+
+def _is_of_library(frame: FrameType) -> bool:
+    file = frame.f_code.co_filename
+    return file.startswith(("<frozen", *_library_folders()))
+
+
+@functools.cache
+def _library_folders() -> tuple[str, ...]:
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return tuple({sysconfig.get_path(name) + os.sep for name in names})
+
+
+def _package_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__") or "").partition(".")[0]
 
 
 @functools.cache
@@ -62,15 +86,14 @@ def user_places() -> tuple[Place, ...]:
     frame = inspect.currentframe()
     places = []
     while frame is not None:
-        name = frame.f_globals.get("__name__") or ""
-        if name.partition(".")[0] not in own:
-            places.append(_place(frame.f_code, frame.f_lasti, frame.f_lineno))
+        if _package_of(frame) not in own:
+            places.append(place_of(frame.f_code, frame.f_lasti, frame.f_lineno))
         frame = frame.f_back
     return tuple(places)
 
 
 @functools.lru_cache(maxsize=4096)
-def _place(code: CodeType, instruction: int, line: int) -> Place:
+def place_of(code: CodeType, instruction: int, line: int) -> Place:
     """The place of an instruction; zeros for unknown columns."""
     positions = next(itertools.islice(code.co_positions(), instruction // 2, None), (None,) * 4)
     first, last, start, end = (number or 0 for number in positions)

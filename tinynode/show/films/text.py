@@ -13,6 +13,7 @@ from decimal import ROUND_HALF_UP, Context
 from typing import Any
 
 from tinynode.errors import printable
+from tinynode.show.films.failures import in_one_line
 from tinynode.show.films.iterations import values_of, with_values
 from tinynode.show.films.watched import in_words
 
@@ -21,8 +22,25 @@ Step = dict[str, Any]
 
 def sentence(step: Step, labels: Mapping[str, str]) -> str:
     """The event of a step, as a sentence; for the origin of NaN or inf, the facts too."""
-    told = _event(step, labels)
-    return f"{told} {step['not_finite']}" if step.get("not_finite") else told
+    failed = step["error"] is not None and step["kind"] != "end"
+    told = _failure(step, labels) if failed else _event(step, labels)
+    return f"{told} {step['not_finite']}" if step["not_finite"] else told
+
+
+def _failure(step: Step, labels: Mapping[str, str]) -> str:
+    """The failing call, and the error in a line."""
+    operands = _names((entry[0] for entry in step["inputs"]), labels)
+    on_operands = f" on {operands}" if step["inputs"] else ""
+    error = in_one_line(step["error"])
+    if step["kind"] == "backward":
+        return f"The backward of {labels[step['function']]} fails: {error}"
+    if step["kind"] == "forward":
+        return f"{labels[step['function']]} fails{on_operands}: {error}"
+    if step["kind"] == "update":
+        return f"The update by {step['class']} fails: {error}"
+    if step["call"]:
+        return f"{step['call']} fails{on_operands}: {error}"
+    return f"The program ends with an error: {error}"
 
 
 def _event(step: Step, labels: Mapping[str, str]) -> str:
@@ -64,8 +82,9 @@ def _backward(step: Step, labels: Mapping[str, str]) -> str:
 
 
 def _end(step: Step, labels: Mapping[str, str]) -> str:
-    if step.get("error"):
-        return f"Backward ended with an error, and no gradient has changed: {step['error']}"
+    if step["error"] is not None:
+        error = in_one_line(step["error"])
+        return f"Backward ended with an error, and no gradient has changed: {error}"
     written = [entry[0] for entry in step["grad_inputs"] if entry[2] != "none"]
     returned = [entry[0] for entry in step["grad_inputs"] if entry[2] == "none"]
     parts = []
@@ -154,6 +173,10 @@ def steps_of_iteration(data: dict[str, Any], iteration: dict[str, Any]) -> Itera
 def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list[str]:
     """A line for each value of a step; then the retained, freed and waiting parts."""
     lines = []
+    if step["error"] is not None:
+        lines += [f"error: {line}" for line in step["error"]["text"].splitlines() if line.strip()]
+        raised = "" if step["error"]["at"] == step["at"] else _line_at(data, step["error"]["at"])
+        lines += [f"raised at {raised}"] if raised else []
     for key, heading in _HEADINGS:
         for entry in step[key]:
             if entry[1] is not None:
@@ -191,7 +214,7 @@ def _update_lines(
     named = zip(("before", "gradient of"), three[:2], strict=True)
     lines = [f"{word} {label}: {_value(data, value)}" for word, value in named]
     lines += [f"{name} of {label}: {_value(data, after)}" for name, _, after in moments]
-    return [*lines, f"after {label}: {_value(data, three[2])}"]
+    return lines if three[2] is None else [*lines, f"after {label}: {_value(data, three[2])}"]
 
 
 def _value(data: dict[str, Any], value: int | None) -> str:
@@ -216,9 +239,13 @@ def _queue_text(step: Step, labels: Mapping[str, str]) -> str:
 
 def _source_line(data: dict[str, Any], step: Step) -> str:
     """``script.py:12: y = x * x``, or nothing."""
-    if step["at"] is None:
+    return _line_at(data, step["at"])
+
+
+def _line_at(data: dict[str, Any], at: list[Any] | None) -> str:
+    if at is None:
         return ""
-    key, line = step["at"]
+    key, line = at
     file = data["files"][key]
     return f"{file['name']}:{line}: {file['lines'][line - file['first']].strip()}"
 

@@ -77,7 +77,7 @@ class _PictureGraph:
 
 
 class Walker:
-    """A position in a film, and the screen for the position.
+    """A position in a film, and the screen for the position; at first, the failing call.
 
     Attributes:
         position: the index of the present step.
@@ -85,11 +85,12 @@ class Walker:
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.data = data
-        self.position = 0
         self._pictures = [_PictureGraph(picture) for picture in data["pictures"]]
         self._first = [0]  # the position of each iteration's first step; the end of the film
         for one in data["iterations"]:
             self._first.append(self._first[-1] + len(one["seconds"]))
+        iteration, step = data["failed"] or (0, 0)
+        self.position = self._first[iteration] + step
 
     def __len__(self) -> int:
         """The number of steps."""

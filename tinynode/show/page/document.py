@@ -20,9 +20,8 @@ from string import Template
 from typing import Any
 
 STYLE = (
-    *("style.css", "chain.css", "watch.css", "quiz.css", "rerun.css", "compare.css"),
-    "memory.css",
-    "folds.css",
+    *("style.css", "chain.css", "watch.css", "quiz.css", "failure.css", "rerun.css"),
+    *("compare.css", "memory.css", "folds.css"),
 )
 """The style sheets, later ones in front."""
 
@@ -41,6 +40,7 @@ SCRIPT = (
     "panels.js",
     "quiz.js",
     "compare.js",
+    "failure.js",
     "rerun.js",
     "stepper.js",
 )

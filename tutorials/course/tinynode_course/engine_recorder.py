@@ -24,6 +24,7 @@ from typing import Any
 import numpy
 
 from tinynode.learn import ENGINE
+from tinynode.show.films.failures import told
 from tinynode.show.films.nodes import FilmNode, Recording
 from tinynode.show.films.sources import script_names, user_frame, user_places
 
@@ -125,26 +126,22 @@ class EngineRecorder:
     def _apply(self, original: Callable[..., Any], function: Any, inputs: Any) -> Any:
         self._finish()
         start = time.perf_counter()
-        outputs = original(function, inputs)
+        try:
+            outputs = original(function, inputs)
+        except BaseException as error:
+            self._apply_failed(function, inputs, error)
+            raise
         seconds = time.perf_counter() - start
         if not self._has_room() or not isinstance(outputs, tuple):
             return outputs
         self._replace(type(function), "backward", self._backward)
-        ins = [self._variable(x) for x in inputs]
-        rank = max((node.rank for node in ins), default=0)
-        places = self._places()
-        shown = self.film.add_function(type(function).__name__, rank, "forward", places)
-        self._functions[id(function)] = (weakref.ref(function), shown)
-        outs = [self._variable(y, rank + 1, is_output=True) for y in outputs]
+        step, shown, ins = self._application(function, inputs)
+        outs = [self._variable(y, shown.rank + 1, is_output=True) for y in outputs]
         self._outputs[shown.id] = outs
-        for node in ins:
-            self.film.connect(node, shown, "forward")
         for node in outs:
             self.film.connect(shown, node, "forward")
             self._creators[node.id] = shown
         self._has_ranks = hasattr(function, "rank")
-        step = self._step("forward", places, shown, function)
-        step["inputs"] = self._values(ins, [x.array for x in inputs])
         step["outputs"] = self._values(outs, [y.array for y in outputs])
         step["seconds"] = seconds
         step["in_graph"] = getattr(function, "inputs", None) is not None
@@ -156,6 +153,33 @@ class EngineRecorder:
             shown.facts = ("no graph",)
         self._add(step)
         return outputs
+
+    def _application(self, function: Any, inputs: Any) -> tuple[Step, FilmNode, list[FilmNode]]:
+        """A step of a function with the inputs; then the nodes of the function and the inputs."""
+        ins = [self._variable(x) for x in inputs]
+        rank = max((node.rank for node in ins), default=0)
+        places = self._places()
+        shown = self.film.add_function(type(function).__name__, rank, "forward", places)
+        self._functions[id(function)] = (weakref.ref(function), shown)
+        for node in ins:
+            self.film.connect(node, shown, "forward")
+        step = self._step("forward", places, shown, function)
+        step["inputs"] = self._values(ins, [getattr(x, "array", None) for x in inputs])
+        return step, shown, ins
+
+    def _apply_failed(self, function: Any, inputs: Any, error: BaseException) -> None:
+        """A function raised: the innermost function is a step with the inputs and the error."""
+        if self._depth or self.film.shows(error) or not self._has_room():
+            return
+        step, shown, _ = self._application(function, inputs if isinstance(inputs, tuple) else ())
+        step["in_graph"] = True
+        self._outputs[shown.id] = []
+        self._fail(step, shown, error, function)
+
+    def _fail(self, step: Step, shown: FilmNode, error: BaseException, function: Any) -> None:
+        self.film.fail(step, error, function)
+        shown.facts = (*shown.facts, f"! {step['error']['name']}")
+        self._add(step)
 
     def _sweep(self, original: Callable[..., Any], y: Any, *rest: Any, **options: Any) -> Any:
         """Record ``y.backward()``: the seed, and at the end the gradients of the leaves."""
@@ -175,18 +199,18 @@ class EngineRecorder:
         try:
             return original(y, *rest, **options)
         except BaseException as error:
-            problem = f"{type(error).__name__}: {error}"
+            problem = error
             raise
         finally:
             self._finish()
             self._end(places, problem)
             self._depth -= 1
 
-    def _end(self, places: Any, problem: str | None) -> None:
+    def _end(self, places: Any, problem: BaseException | None) -> None:
         if not self._has_room():
             return
         step = self._step("end", places, depth=1)
-        step["error"] = problem
+        step["error"] = None if problem is None else told(problem)
         step["table"]["removed"] = list(self._sums)
         for reference, shown in list(self._known.values()):
             x = _holder(reference())
@@ -209,7 +233,11 @@ class EngineRecorder:
         """Record a function's backward; the sums are read before the next event."""
         self._finish()
         start = time.perf_counter()
-        grad_inputs = original(function, targets, grad_outputs)
+        try:
+            grad_inputs = original(function, targets, grad_outputs)
+        except BaseException as error:
+            self._backward_failed(function, grad_outputs, error)
+            raise
         seconds = time.perf_counter() - start
         shown = _find(self._functions, function)
         if shown is None or not isinstance(grad_inputs, tuple) or not self._has_room():
@@ -232,6 +260,19 @@ class EngineRecorder:
         self._waiting.pop(shown.id, None)
         self._open = (step, entries)
         return grad_inputs
+
+    def _backward_failed(self, function: Any, grad_outputs: Any, error: BaseException) -> None:
+        shown = _find(self._functions, function)
+        if shown is None or self.film.shows(error) or not self._has_room():
+            return
+        step = self._step("backward", shown.places, shown, function, depth=1)
+        ins = [self._variable(thing) for thing in function.inputs or ()]
+        outs = self._outputs[shown.id]
+        step["inputs"] = self._kept(function, "input", ins)
+        step["outputs"] = self._kept(function, "output", outs)
+        step["grad_outputs"] = self._values(outs, grad_outputs)
+        self._waiting.pop(shown.id, None)
+        self._fail(step, shown, error, function)
 
     def _how(self, shown: FilmNode, entries: list[tuple[Any, FilmNode, str]]) -> str:
         """``"added"`` if the variable has a gradient of this sweep already, else "first"."""

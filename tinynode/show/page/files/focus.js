@@ -40,13 +40,17 @@ function stepName(step) {
   if (step.kind === "sweep") return "Backward starts";
   if (step.kind === "end") return "Backward has ended";
   if (step.kind === "update") return step.optimizer;
+  if (step.kind === "error") return step.call || "Error";
   if (step.kind === "watch") return `Watched: ${watched.subjects[step.watched.subject].name}`;
   return `${functionName(step)}, ${step.kind}`;
 }
 
 function stepContent(step) {
   const parts = { sweep: seedParts, backward: backwardParts, end: resultParts, update: updateParts, watch: watchParts };
+  if (isFailure(step)) return failureContent(step, (parts[step.kind] ?? forwardParts)(step));
   return [
+    errorView(step), // of a backward pass that the program caught
+    notFiniteView(step),
     factsOfStep(step),
     foldButton(step.function),
     ...chainParts(step),
@@ -131,18 +135,18 @@ function updateParts(step) {
         "div",
         { class: `card ${kind}` },
         html("div", { class: "card-head" }, title),
-        valueView(number, `update ${i} ${title}`, `${title} of ${nameOf(id)}`),
+        number === null ? quietLine("none") : valueView(number, `update ${i} ${title}`, `${title} of ${nameOf(id)}`),
       );
     const cards = [
       part("before", old, ""),
       part("gradient", gradient, "backward"),
       ...moments.map(([name, , after]) => part(name, after, "")),
-      part("after", value, ""),
-    ];
+      value === null ? null : part("after", value, ""), // null: the update has failed
+    ].filter((card) => card !== null);
     const head = html("h3", null, nodeButton(id, `update ${i}`));
     const named = { before: old, gradient, after: value };
     for (const [name, , after] of moments) named[name] = after;
-    const content = step.rule ? ruleView(step.rule, named, part) : cards;
+    const content = step.rule && value !== null ? ruleView(step.rule, named, part) : cards;
     return html("section", { class: "part update" }, head, html("div", { class: "cards" }, ...content));
   });
 }

@@ -22,8 +22,9 @@ function hookOf(frame) {
 }
 
 async function runOnServer(text) {
-  const { error, output } = await post("run", { program: text });
+  const { error, output, film: filmed } = await post("run", { program: text });
   if (!error) location.reload(); // the address keeps the step
+  find("show-failure").hidden = !filmed;
   return error && `${error}\n${output ?? ""}`.trim();
 }
 
@@ -54,6 +55,7 @@ function drawEditor() {
         "aria-label": "The program. Control and Enter run it.",
       }),
       html("p", { class: "quiz-buttons" },
+        html("button", { type: "button", id: "show-failure", hidden: true }, "Show the call that failed"),
         html("button", { type: "button", id: "run", class: "main" }, "Run"),
         button("stop", "Stop", "End the run"),
         button("close-editor", "Close", "Back to the film; the edit stays"),
@@ -70,6 +72,7 @@ function drawEditor() {
 function connectEditor() {
   onClick("edit", () => openEditor(lineStart(Number(markedLine?.dataset.line ?? 1))));
   onClick("close-editor", closeEditor);
+  onClick("show-failure", openAtFailure);
   onClick("run", runProgram);
   onClick("stop", () => post("stop", {}));
   find("program").addEventListener("keydown", (event) => {
@@ -86,6 +89,12 @@ function connectEditor() {
     const id = event.target.closest(".numbers-here .value") && event.target.closest("[data-id]");
     if (id) editVariable(nodes.get(id.dataset.id)?.of ?? id.dataset.id); // a leaf drawn again
   });
+}
+
+// The new film of a program that failed opens at the failing call.
+function openAtFailure() {
+  tryToSetAddress(location.pathname);
+  location.reload();
 }
 
 function openEditor([start, end]) {
@@ -113,6 +122,7 @@ async function runProgram() {
   isRunning = true;
   setText(find("run-text"), "The program runs …");
   find("run-error").hidden = true;
+  find("show-failure").hidden = true;
   find("stop").hidden = runner !== runOnServer;
   let error;
   try {

@@ -86,6 +86,7 @@ const CHIPS = {
   end: "backward ends",
   update: "update",
   watch: "watch",
+  error: "error",
 };
 
 function showPosition() {
@@ -97,8 +98,9 @@ function showPosition() {
   find("slider").setAttribute("aria-valuetext", `Step ${text}`);
   setText(find("counter"), text);
   setText(find("sentence"), step.title);
-  setText(find("chip"), CHIPS[step.kind] ?? step.kind);
-  setAttribute(find("chip"), "class", `chip ${directionOfStep()}`);
+  const isFailed = isFailure(step);
+  setText(find("chip"), isFailed && step.kind !== "error" ? `${step.kind} fails` : (CHIPS[step.kind] ?? step.kind));
+  setAttribute(find("chip"), "class", `chip ${isFailed ? "failed" : directionOfStep()}`);
   const isFirst = position === 0 && iteration === firstOfRun();
   for (const id of ["first", "back"]) setDisabled(find(id), isFirst);
   for (const id of ["next", "last"]) setDisabled(find(id), isAtEnd());
@@ -250,9 +252,10 @@ function drawStrip() {
   for (let start = 0, end = 0; start < steps.length; start = end) {
     const phase = steps[start].direction;
     while (end < steps.length && steps[end].direction === phase) end++;
-    const [y, height] = { forward: [0, 0.5], backward: [0.5, 0.5], update: [0, 1], watch: [0.2, 0.6] }[phase];
+    const [y, height] = { forward: [0, 0.5], backward: [0.5, 0.5], update: [0, 1], watch: [0.2, 0.6], error: [0, 1] }[phase];
     strip.append(svg("rect", { x: start, y, width: end - start, height, class: phase }));
   }
+  markTrouble(strip);
   drawDifferences(strip);
 }
 
@@ -305,7 +308,7 @@ function showNotice(text) {
 
 function start() {
   setText(find("made-by"), `${film.device} · tinynode ${film.tinynode}`);
-  if (film.note) showNotice(film.note);
+  if (film.note && !film.failed) showNotice(film.note); // else the last step tells it
   if (iterations.length === 0) {
     showNotice("This film has no steps: no function ran while it was recorded.");
     find("controls").hidden = true;
@@ -321,7 +324,8 @@ function start() {
   drawWatched();
   drawCompared();
   drawMemory();
-  if (!goToAddress() && !goToFirstDifference()) go(0, 0);
+  drawTrouble();
+  if (!goToAddress() && !goToFirstDifference() && !goToFailure()) go(0, 0);
   fitAtStart();
   if (currentStep() !== null) scrollPanels(); // the view has its size now
   isStarted = true;
