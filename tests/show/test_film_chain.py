@@ -173,10 +173,10 @@ def test_forward_steps_and_broadcasting(show: Callable[..., Any]) -> None:
         "x * b = x · b: [[0, 1, 2], [3, 4, 5]] · [1, 2, 3] = [[0, 2, 6], [3, 8, 15]]"
     )
     opened = show(film, "backward", "Multiply")
-    assert texts(opened, ".summed") == ["∑summed over axis 0: (2, 3) → (3,)"]
+    assert texts(opened, ".summed") == ["∑the sum over axis 0 (2 rows): (2, 3) → (3,)"]
     assert equations(opened)[1] == (
         "dL/db = dL/d(x * b) · x: [[1, 1, 1], [1, 1, 1]] · [[0, 1, 2], [3, 4, 5]], "
-        "summed over axis 0: (2, 3) → (3,), = [3, 5, 7]"
+        "the sum over axis 0 (2 rows): (2, 3) → (3,), = [3, 5, 7]"
     )
 
 

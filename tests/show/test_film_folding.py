@@ -160,14 +160,15 @@ def test_a_branch_that_got_no_gradient_is_forward_only() -> None:
     assert "squares takes" not in " ".join(titles)
 
 
-def test_a_film_with_an_error_ends_before_backward() -> None:
+def test_a_film_with_an_error_is_not_folded_and_ends_at_the_error() -> None:
     row = [tn.Variable(float(i)) for i in range(4)]
     with pytest.raises(ZeroDivisionError), tn.show.record(fold=True) as film:
         squares(squares(row))
         raise ZeroDivisionError("no")
     data = film.data()
     assert "ZeroDivisionError" in data["note"]
-    assert {step["kind"] for step in steps(data, 0)} == {"forward"}
+    assert {step["kind"] for step in steps(data, 0)} == {"forward", "error"}
+    assert "folds" not in data and data["failed"] == [0, len(film) - 1]
 
 
 def test_equal_parts_are_the_shortest() -> None:

@@ -148,8 +148,8 @@ def test_automatic_questions_of_a_fork() -> None:
     assert 5 <= len(questions) <= 8
     assert [q["step"] for q in questions] == sorted({q["step"] for q in questions})
     at_fork = next(q for q in questions if "wait in the queue" in q["text"])
-    assert at_fork["step"] == 8 and at_fork["answer"] == "Multiply, of F.exp(x) * 0.5"
-    assert at_fork["choices"] == ["Multiply, of F.exp(x) * 0.5", "Multiply, of x * y"]
+    assert at_fork["step"] == 8 and at_fork["answer"] == "Multiply, of exp(x) * 0.5"
+    assert at_fork["choices"] == ["Multiply, of exp(x) * 0.5", "Multiply, of x * y"]
     how = [q["answer"] for q in questions if q["text"].endswith("come first, or add?")]
     assert how == ["The first contribution", "It adds to the gradient in the table"]
 

@@ -203,7 +203,7 @@ def test_a_gradient_in_the_table_that_was_mutated() -> None:
     with record() as film, Spoils():
         F.sum(F.exp(x) * 2.0).backward()
     assert str(film.replay().first) == (
-        "step 7, backward of Exp, gradient of F.exp(x), as in the table, 5"
+        "step 7, backward of Exp, gradient of exp(x), as in the table, 5"
     )
 
 

@@ -142,7 +142,10 @@ class Optimizer(RefusesKeywords):
 
     @property
     def in_numbers(self) -> str:
-        """The update in the words of a film, such as ``"before - 0.1 * gradient"``, if short."""
+        """The update in the words of a film, such as ``"before - 0.1 * gradient"``, if short.
+
+        Equations of moments come before, with ``;`` behind: ``v = 0.9 * v_old + gradient; ...``.
+        """
         return ""
 
     def check_settings(self) -> None:
@@ -618,11 +621,16 @@ class SGD(FormulaOptimizer):
 
     @property
     def in_numbers(self) -> str:
-        """The update of an optimizer without groups, decay and Nesterov's step, for films."""
-        if self.weight_decay or self.nesterov or self._groups:
+        """The update of an optimizer without groups, for films."""
+        if self._groups or self._is_own:
             return ""
-        direction = "v" if self.momentum else "gradient"
-        return f"before - {self.lr:g} * {direction}"
+        gradient, momentum = "gradient", f"{self.momentum:g}"
+        if self.weight_decay:
+            gradient = f"( gradient + {self.weight_decay:g} * before )"
+        if not self.momentum:
+            return f"before - {self.lr:g} * {gradient}"
+        direction = f"( {gradient} + {momentum} * v )" if self.nesterov else "v"
+        return f"v = {momentum} * v_old + {gradient}; before - {self.lr:g} * {direction}"
 
     def formula(self) -> UpdateFunction:
         if self.weight_decay or self.nesterov:
@@ -677,6 +685,23 @@ class Adam(FormulaOptimizer):
         self.betas = self.checked_betas()
         self.eps = self.checked("eps")
 
+    @property
+    def in_numbers(self) -> str:
+        """The update of an optimizer without groups, for films."""
+        return self._in_numbers("before")
+
+    def _in_numbers(self, before: str) -> str:
+        counts = {slot.count for slot in self._slots if slot.count}
+        if self._groups or self._is_own or len(counts) != 1:
+            return ""  # each count has its own corrections
+        (b1, b2), count = self.betas, counts.pop()
+        means = (
+            f"m = {b1:g} * m_old + {1 - b1:g} * gradient; "
+            f"v = {b2:g} * v_old + {1 - b2:g} * gradient ^ 2; "
+        )
+        mean, square = f"( m / {1 - b1**count:.4g} )", f"sqrt ( v / {1 - b2**count:.4g} )"
+        return f"{means}{before} - {self.lr:g} * {mean} / ( {square} + {self.eps:g} )"
+
     def formula(self) -> UpdateFunction:
         return AdamUpdate(self.betas, self.eps)
 
@@ -715,6 +740,11 @@ class AdamW(Adam):
     def check_settings(self) -> None:
         super().check_settings()
         self.weight_decay = self.checked("weight_decay")
+
+    @property
+    def in_numbers(self) -> str:
+        """The update of an optimizer without groups, for films."""
+        return self._in_numbers(f"{1 - self.lr * self.weight_decay:.6g} * before")
 
     def formula(self) -> UpdateFunction:
         return AdamUpdate(self.betas, self.eps, self.weight_decay)

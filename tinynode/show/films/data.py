@@ -80,7 +80,9 @@ def film_data(film: Recording) -> dict[str, Any]:
         "device": ", ".join(film.devices),
         "pictures": drawn,
         "iterations": iterations,
-        "classes": {key: describe_class(cls) for key, cls in film.classes.items()},
+        "classes": {
+            key: describe_class(cls, film.updates.get(key)) for key, cls in film.classes.items()
+        },
         "files": files.data,
         "values": values,
         "watched": watched,
@@ -398,9 +400,10 @@ def _iteration(
     steps = film.steps[segment.first : segment.last]
     of_picture = film.steps[picture.segments[0].first :]
     optimizers = [
-        None if step["optimizer"] == told["optimizer"] else [step["optimizer"], step["rule"]]
+        None if settings == (told["optimizer"], told["rule"]) else list(settings)
         for step, told in zip(steps, of_picture, strict=False)
         if step["kind"] == "update"
+        for settings in [(step["optimizer"], step["rule"])]
     ]
     return {
         "picture": picture.number,

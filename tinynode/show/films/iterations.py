@@ -207,6 +207,7 @@ def _shape_of(step: Step, number: dict[str, int]) -> Signature:
             step["places"],
             step["error"] and tuple(step["error"].values()),
             step["call"],
+            tuple(step["axes"] or ()),
             step["not_finite"],
             tuple(step["ran"]),
             tuple(step["copied"]),

@@ -3,22 +3,28 @@
 Requirement: a film shows the names of the user's program. A recorded function knows the running
 expressions of the program. So the name of a result is the target of the assignment, also where the
 assignment is in a caller: ``return relu(x)``, and ``h = layer(x)``. A result without a name is
-called by its expression: ``x * y``.
+called by its expression: ``x * y``, and ``relu(h)`` for ``F.relu(h)``.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 import linecache
+import re
 import warnings
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from tinynode.core.variable import Variable
 from tinynode.show.films.sources import Place
+from tinynode.show.texts import cut
 
 LONGEST = 24
-"""A longer expression is no name."""
+"""The most letters of a name; parts of a longer expression are left out: ``relu(…)``."""
+
+MOST_PARTS = 200
+"""An expression of more parts is cut at once: writing a deep expression takes long."""
 
 Span = tuple[int, int, int, int]
 
@@ -59,10 +65,11 @@ class SourceNames:
             node = self._node(place)
             if node is None:
                 break
+            modules = self._modules_of(place)
             if not expression and index == 0 and isinstance(node, ast.expr):
-                expression = _short(node)
+                expression = _short(node, modules)
             parent = self._texts[place[0]].parents.get(node)
-            target = _target(node, parent, index)
+            target = _target(node, parent, index, modules)
             if target:
                 return target
             if not isinstance(parent, ast.Return | ast.Lambda):
@@ -74,9 +81,15 @@ class SourceNames:
         node = self._node(places[0]) if places else None
         if node is None:
             return ""
-        modules = self._modules | self._texts[places[0][0]].modules
+        modules = self._modules_of(places[0])
         operands = _operands(node, modules)
-        return _short(operands[index]) if index < len(operands) else ""
+        if operands and isinstance(operands[-1], ast.Starred) and index >= len(operands) - 1:
+            of_list = _short(operands[-1].value, modules)
+            return cut(f"{of_list}[{index - len(operands) + 1}]", LONGEST) if of_list else ""
+        return _short(operands[index], modules) if index < len(operands) else ""
+
+    def _modules_of(self, place: Place) -> Set[str]:
+        return self._modules | self._texts[place[0]].modules
 
     def of_call(self, place: Place) -> str:
         """The name of the called function; empty for an expression without a call."""
@@ -121,7 +134,7 @@ def _read(file: str) -> _Text:
     return text
 
 
-def _target(node: ast.AST, parent: ast.AST | None, index: int) -> str:
+def _target(node: ast.AST, parent: ast.AST | None, index: int, modules: Set[str]) -> str:
     """The name that a statement gives to an expression's value."""
     targets: list[ast.expr] = []
     if isinstance(node, ast.AugAssign):
@@ -134,17 +147,17 @@ def _target(node: ast.AST, parent: ast.AST | None, index: int) -> str:
         targets = [parent.target]
     for target in targets:
         if isinstance(target, ast.Tuple | ast.List):
-            return _element(target.elts, index)
+            return _element(target.elts, index, modules)
         if index == 0 and isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
-            return _short(target)
+            return _short(target, modules)
     return ""
 
 
-def _element(expressions: list[ast.expr], index: int) -> str:
+def _element(expressions: list[ast.expr], index: int, modules: Set[str]) -> str:
     """The text of an expression in a sequence; empty behind an expression with a star."""
     if any(isinstance(one, ast.Starred) for one in expressions[: index + 1]):
         return ""
-    return _short(expressions[index]) if index < len(expressions) else ""
+    return _short(expressions[index], modules) if index < len(expressions) else ""
 
 
 def _operands(node: ast.AST, modules: Set[str]) -> list[ast.expr]:
@@ -165,26 +178,78 @@ def _operands(node: ast.AST, modules: Set[str]) -> list[ast.expr]:
 
 
 def _arguments(call: ast.Call, modules: Set[str]) -> list[ast.expr]:
-    """The arguments of a call up to a star; the object of a method is the first."""
-    found = []
+    """The arguments of a call up to a star; the object of a method is the first.
+
+    A sequence as the first argument stands for the elements: ``concat([x, y])``.
+    """
+    found: list[ast.expr] = []
     for argument in call.args:
-        if isinstance(argument, ast.Starred):
+        if not found and isinstance(argument, ast.List | ast.Tuple):
+            found += argument.elts
+        else:
+            found.append(argument)
+        if found and isinstance(found[-1], ast.Starred):
             break
-        found.append(argument)
     function = call.func
-    if isinstance(function, ast.Attribute) and hasattr(Variable, function.attr):
-        root: ast.expr = function
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        if not (isinstance(root, ast.Name) and root.id in modules):
-            return [function.value, *found]
+    is_method = isinstance(function, ast.Attribute) and hasattr(Variable, function.attr)
+    if isinstance(function, ast.Attribute) and is_method and not _is_module(function, modules):
+        return [function.value, *found]
     return found
 
 
-def _short(node: ast.expr) -> str:
-    """The text of an expression, if the text is short."""
-    width = (node.end_col_offset or 0) - node.col_offset
-    if node.end_lineno != node.lineno or width > 4 * LONGEST:  # in bytes
-        return ""  # a deep expression takes long to write
-    text = ast.unparse(node)
+# --- the text of an expression -------------------------------------------------------------------
+
+
+def _short(node: ast.expr, modules: Set[str]) -> str:
+    """The text of an expression, without modules before a call; the parts of a long one cut."""
+    return _whole(node, modules) or _outline(node, modules)
+
+
+def _whole(node: ast.expr, modules: Set[str]) -> str:
+    """The text of a short expression; "" for another."""
+    parts = itertools.islice(ast.walk(node), MOST_PARTS + 1)
+    text = _written(node, modules) if sum(1 for _ in parts) <= MOST_PARTS else ""
     return text if len(text) <= LONGEST else ""
+
+
+def _written(node: ast.expr, modules: Set[str]) -> str:
+    """The text of an expression: ``relu(h)`` for ``F.relu(h)``."""
+    names = "|".join(map(re.escape, sorted(modules)))
+    text = ast.unparse(node)
+    return re.sub(rf"(?<![\w.'\"])(?:{names})\.(?:\w+\.)*(?=\w+\()", "", text) if names else text
+
+
+def _outline(node: ast.expr, modules: Set[str]) -> str:
+    """A long expression with ``…`` in the places of its parts: ``relu(…)``, ``x * …``."""
+    if isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        name = node.func.id if isinstance(node.func, ast.Name) else name
+        first = (
+            _whole(node.args[0], modules)
+            if node.args and len(node.args) + len(node.keywords) > 1
+            else ""
+        )
+        with_first = f"{name}({first}, …)"
+        if name and first and len(with_first) <= LONGEST:
+            return with_first
+        return f"{cut(name, LONGEST - 3)}(…)" if name else ""
+    if isinstance(node, ast.BinOp):
+        sign = ast.unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b")))[1:-1]
+        left, right = (_whole(part, modules) for part in (node.left, node.right))
+        if left and len(left) + len(sign) < LONGEST:
+            return f"{left}{sign}…"
+        is_short = right and len(right) + len(sign) < LONGEST
+        return f"…{sign}{right}" if is_short else f"…{sign}…"
+    if isinstance(node, ast.Attribute):
+        return cut(f"….{node.attr}", LONGEST)
+    if isinstance(node, ast.Subscript):
+        of_part = cut(_whole(node.value, modules), LONGEST - 3)
+        return f"{of_part or '…'}[…]"
+    return cut(node.id, LONGEST) if isinstance(node, ast.Name) else ""
+
+
+def _is_module(expression: ast.expr, modules: Set[str]) -> bool:
+    """True for an attribute of a module."""
+    while isinstance(expression, ast.Attribute):
+        expression = expression.value
+    return isinstance(expression, ast.Name) and expression.id in modules

@@ -6,6 +6,8 @@ So the recording stands below all of them.
 
 from __future__ import annotations
 
+import functools
+import re
 import weakref
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,6 +72,21 @@ def _is_failed_end(step: Step) -> bool:
     return step["kind"] == "end" and step["error"] is not None
 
 
+@functools.lru_cache(maxsize=1024)
+def _names_axes(docstring: str) -> bool:
+    return re.search(r"\bover (an axis|the axis|axes|the axes)\b", docstring) is not None
+
+
+def reduced_axes(function: Any) -> list[int] | None:
+    """The axes of a sum, a mean or a norm; None for a function whose docstring names no axes."""
+    if not _names_axes(type(function).__doc__ or ""):
+        return None
+    axes = getattr(function, "axes", getattr(function, "axis", None))
+    found = axes if isinstance(axes, tuple) else (axes,)
+    whole = [axis for axis in found if type(axis) is int]
+    return whole if len(whole) == len(found) else None
+
+
 @dataclass(eq=False)
 class Fold:
     """A segment of a folded film.
@@ -100,6 +117,7 @@ class Recording:
         values: summaries of arrays; the steps refer to them by index.
         devices: the names of the devices.
         classes: by key, the classes of functions and optimizers.
+        updates: by the key of an optimizer, the class with the formula of the update.
         modules: the names of Python modules in the program, such as ``F``.
         watched: the pictures of predictions.
         recipes: by the index of a step, what a replay needs beside the values.
@@ -121,6 +139,7 @@ class Recording:
     values: Values = field(default_factory=Values, repr=False)
     devices: dict[str, None] = field(default_factory=dict, repr=False)
     classes: dict[str, type] = field(default_factory=dict, repr=False)
+    updates: dict[str, type] = field(default_factory=dict, repr=False)
     modules: set[str] = field(default_factory=set, repr=False)
     watched: Watched = field(default_factory=Watched, repr=False)
     recipes: dict[int, Any] = field(default_factory=dict, repr=False)
@@ -171,6 +190,7 @@ class Recording:
             "kind": kind,
             "function": None if shown is None else shown.id,
             "class": None if function is None else self.class_key(type(function)),
+            "axes": reduced_axes(function),
         }
         step.update((name, []) for name in _LISTS)
         step.update(queued=0, table={"set": [], "removed": []}, watched=None, places=places)

@@ -29,8 +29,10 @@ import numpy
 from tinynode.core.conversion import as_host
 from tinynode.core.variable import Variable
 from tinynode.errors import describe
+from tinynode.learn import ENGINE
 from tinynode.show.films.iterations import Segment, with_values
 from tinynode.show.films.nodes import Recording, Step
+from tinynode.show.films.reference import agrees
 from tinynode.show.films.text import numbers_text
 
 Question = dict[str, Any]
@@ -167,6 +169,7 @@ class _Scene:
         step: the step that a question is about.
         loss: the index of the iteration's loss if the page shows the loss, else None.
         edges: the edges of the picture.
+        forward: the forward step of the function.
         uses: for each variable, the number of functions with the variable as an input.
     """
 
@@ -176,14 +179,20 @@ class _Scene:
     step: Step
     loss: int | None
     edges: Sequence[dict[str, Any]]
+    forward: Step | None
     uses: dict[str, int]
+
+    @property
+    def package(self) -> str:
+        """The package of the function, such as ``"tinynode"``."""
+        return str(self.data["classes"][self.step["class"]]["name"]).partition(".")[0]
 
     def is_computable(self) -> bool:
         """True if a reader can compute the step's results from small arrays."""
         step = self.step
         if step["class"] not in ANY_DIGITS | FEW_DIGITS:
             return False
-        if not self.data["classes"][step["class"]]["name"].startswith("tinynode."):
+        if self.package not in ("tinynode", ENGINE):
             return False
         given = [*step["inputs"], *step["grad_outputs"]]
         if step["kind"] == "backward":
@@ -193,6 +202,8 @@ class _Scene:
             return False
         cells = [cell for array in arrays for cell in array["cells"]]
         if not all(isinstance(cell, int | float) for cell in cells):
+            return False
+        if self.package == ENGINE and not agrees(step, self.forward, self.data["values"]):
             return False
         return step["class"] in ANY_DIGITS or all(_is_short(cell) for cell in cells)
 
@@ -220,10 +231,11 @@ class _Scene:
         """The formula of the step's function, in the step's direction; in a line."""
         text = self.data["classes"][self.step["class"]]["formula"]
         if self.step["kind"] == "forward":
-            return str(re.split(r"   |\n", text)[0])
+            line = str(re.split(r"   |\n", text)[0]).strip()
+            return f"{line}." if line and line[-1] not in ".:" else line
         found = re.search(r"(With g = |dL/d).*", text, re.DOTALL)
         parts = re.split(r"\s{2,}|\n", found[0]) if found else []
-        return "; ".join(parts).replace(":;", ":") + "."
+        return "; ".join(parts).replace(":;", ":") + "." if parts else ""
 
 
 def _automatic_questions(data: dict[str, Any], most: int) -> list[Question]:
@@ -274,10 +286,12 @@ def _scenes(data: dict[str, Any]) -> Iterator[tuple[_Scene, int, int]]:
             for name in {entry[0] for entry in step["inputs"]}
             if step["kind"] == "forward"
         )
+        forwards = {one["function"]: one for one in steps if one["kind"] == "forward"}
         loss = iteration["loss"] if len(data["iterations"]) > 1 else None
         for index in range(1, len(steps)):
             before, step = steps[index - 1], steps[index]
-            scene = _Scene(data, labels, before, step, loss, picture["edges"], uses)
+            forward = forwards.get(step["function"])
+            scene = _Scene(data, labels, before, step, loss, picture["edges"], forward, uses)
             yield scene, number, index
 
 
@@ -371,6 +385,8 @@ def _gradient_question(scene: _Scene) -> Question | None:
         numbers = scene.numbers(result)
         if numbers is None or (how == "added" and _cancels(scene, value, numbers)):
             continue
+        if how == "added" and scene.package == ENGINE:
+            continue  # an early engine overwrites the first contribution
         why = f"{scene.formula()} {function} gives {scene.words(value)}"
         if how == "added":
             why += f" and adds to the gradient in the table; the sum is {scene.words(result)}"
@@ -378,7 +394,7 @@ def _gradient_question(scene: _Scene) -> Question | None:
             "numbers",
             f"{function}'s backward runs next. What is the gradient of {labels[name]} then?",
             numbers,
-            f"{why}.",
+            f"{why}.".strip(),
         )
     return None
 
@@ -430,6 +446,7 @@ def _update_question(scene: _Scene) -> Question | None:
         if (
             not name.endswith(".SGD")
             or moments
+            or "(" in scene.step["rule"]  # a decay changes the gradient
             or numbers is None
             or _cancels(scene, old, numbers)
         ):

@@ -100,7 +100,9 @@ def replay(film: Recording, tolerance: float | None = None) -> Replay:
     steps.run()
     functions = {node.id: node.label for node in film.nodes}
     events = [
-        event_of(step["kind"], functions.get(step["function"], step["class"] or step["call"]))
+        event_of(
+            step["kind"], functions.get(step["function"], "") or step["class"] or step["call"]
+        )
         for step in film.steps
     ]
     labels = _labels(film) if steps.findings else []

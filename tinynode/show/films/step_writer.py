@@ -118,6 +118,7 @@ class StepWriter(FunctionHook):
         """A step of an optimizer, without parameters yet."""
         step = self._step("update", places)
         step["class"] = self.film.class_key(type(optimizer))
+        self.film.updates[step["class"]] = type(optimizer.update_function())
         step["optimizer"] = repr(optimizer)
         step["rule"] = optimizer.in_numbers
         return step

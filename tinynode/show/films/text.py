@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context
 from typing import Any
 
@@ -183,9 +183,12 @@ def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list
                 lines.append(f"{heading} {labels[entry[0]]}: {_entry(data, entry)}")
     if step["updates"]:
         lines.append(f"optimizer: {step['optimizer']}")
-        lines += [f"after = {step['rule']}"] if step["rule"] else []
+        equations = step["rule"].split("; ") if step["rule"] else []
+        lines += [line if " = " in line else f"after = {line}" for line in equations]
     for node, *three, moments in step["updates"]:
         lines += _update_lines(data, labels[node], three, moments)
+    if step["axes"]:
+        lines += [f"over {words}" for words in [_axes_text(data, step)] if words]
     if step["watched"]:
         subject = data["watched"]["subjects"][step["watched"]["subject"]]
         lines.append(in_words(subject, data["watched"]["pictures"][step["watched"]["picture"]]))
@@ -226,6 +229,27 @@ def _entry(data: dict[str, Any], entry: list[Any]) -> str:
     if len(entry) == 4 and entry[2] == "added" and entry[3] is not None:
         line += f", in all {value_text(data['values'][entry[3]])}"
     return line
+
+
+def _axes_text(data: dict[str, Any], step: Step) -> str:
+    """The axes of a sum or a mean, with their lengths; from the shape of the first array."""
+    entries = step["inputs"] + step["grad_inputs"]
+    values = [entry[1] for entry in entries if entry[1] is not None]
+    return axes_in_words(data["values"][values[0]]["shape"], step["axes"]) if values else ""
+
+
+def axes_in_words(shape: Sequence[int], axes: Sequence[int]) -> str:
+    """``axis 0 (4 rows)``, ``axes 0 and 1 (12 elements)``; the page writes the same."""
+    found = sorted(axis % len(shape) for axis in axes if -len(shape) <= axis < len(shape))
+    lengths = [shape[axis] for axis in found]
+    if len(found) != 1:
+        names = " and ".join([", ".join(map(str, found[:-1])), *map(str, found[-1:])]).strip(
+            " and"
+        )
+        count = math.prod(lengths)
+        return f"axes {names} ({count} element{'s' * (count != 1)})" if found else ""
+    word = {1: "element", 2: "row" if found[0] == 0 else "column"}.get(len(shape), "element")
+    return f"axis {found[0]} ({lengths[0]} {word}{'s' * (lengths[0] != 1)})"
 
 
 def _queue_text(step: Step, labels: Mapping[str, str]) -> str:

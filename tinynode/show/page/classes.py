@@ -7,6 +7,7 @@ formulas in a line, with arrays in the places of the letters: a line is a list o
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 from typing import Any
 from xml.etree import ElementTree
@@ -14,6 +15,7 @@ from xml.etree import ElementTree
 from tinynode.core.function_node import FunctionNode
 from tinynode.show.films.sources import last_part
 from tinynode.show.page.formulas import Formula, Term, declared, read
+from tinynode.show.page.lessons import lesson
 
 # --- MathML --------------------------------------------------------------------------------------
 
@@ -266,8 +268,13 @@ def _is_matrix_product(term: Term) -> bool:
 # --- classes -------------------------------------------------------------------------------------
 
 
-def describe_class(cls: type) -> dict[str, Any]:
-    """The class of a function or an optimizer: docstring, and the source of its methods."""
+def describe_class(cls: type, update: type | None = None) -> dict[str, Any]:
+    """The class of a function or an optimizer: docstring, and the source of its methods.
+
+    Args:
+        cls: the class.
+        update: for an optimizer, the class with the formula of the update.
+    """
     line = 0
     text = _without_example(inspect.cleandoc(cls.__doc__ or ""))
     try:
@@ -275,21 +282,35 @@ def describe_class(cls: type) -> dict[str, Any]:
         file = last_part(inspect.getsourcefile(cls) or "")
     except (OSError, TypeError):
         file = ""
+    sources = {
+        "forward": _source(cls, ("forward", "forward_cpu", "forward_gpu")),
+        "backward": _source(cls, ("backward_accumulate", "backward", "backward_cpu")),
+        "update": _update_source(cls, update),
+    }
     return {
         "name": f"{cls.__module__}.{cls.__qualname__}",
         "formula": text,
         "chain": describe(text),
-        "forward": _source(cls, ("forward", "forward_cpu", "forward_gpu")),
-        "backward": _source(cls, ("backward_accumulate", "backward", "backward_cpu")),
-        "update": _source(cls, ("step",)),
+        **sources,
+        "lessons": {key: lesson(source) for key, source in sources.items()},
         "file": file,
         "line": line,
     }
 
 
+def _update_source(cls: type, update: type | None) -> str:
+    """The source of an optimizer's formula: of the class, or of the function of the update."""
+    for name in ("update_one", "step"):
+        method = getattr(cls, name, None)
+        if method is not None and method.__module__ != "tinynode.nn.optimizers":
+            return _source(cls, (name,))
+    return "" if update is None else _source(update, ("step",))
+
+
 def _without_example(text: str) -> str:
-    """A docstring without the paragraphs that begin with ``>>>``."""
-    paragraphs = text.split("\n\n")
+    """A docstring without examples, and without the sections behind the formula."""
+    text = re.split(r"^(?:Args|Attributes|Raises|Returns|Source):", text, flags=re.MULTILINE)[0]
+    paragraphs = text.rstrip().split("\n\n")
     return "\n\n".join(one for one in paragraphs if not one.lstrip().startswith(">>>"))
 
 

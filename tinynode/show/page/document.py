@@ -31,6 +31,7 @@ SCRIPT = (
     "words.js",
     "arrays.js",
     "graph.js",
+    "letters.js",
     "chain.js",
     "focus.js",
     "folds.js",

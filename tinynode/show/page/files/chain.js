@@ -6,17 +6,7 @@
 const MOST_WRITTEN = 6; // more elements than this are a heat map
 const MOST_CARDS = 6;
 const MOST_TERMS = 8; // of a written sum
-
-// The docstring: text as text, formulas as MathML.
-function docstringView(known) {
-  const parts = known.chain.parts.map(([kind, text]) => (kind === "math" ? mathView(text) : text));
-  return html("div", { class: "formula" }, ...parts);
-}
-
-function mathView(text) {
-  const math = new DOMParser().parseFromString(text, "application/xml").documentElement;
-  return document.adoptNode(math);
-}
+let shownLetters = new Map(); // of the step: the letters of the docstring as the page shows them
 
 function chainParts(step) {
   if (step.kind === "forward") return [chainSection(forwardChains(step), "forward")];
@@ -36,13 +26,14 @@ function chainSection(cards, phase) {
 
 function forwardChains(step) {
   const chain = film.classes[step.class]?.chain;
+  shownLetters = lettersOf(step, chain);
   return step.outputs.slice(0, 2).map(([id, value], i) => {
     const formula = chain?.formulas[chain.outputs[i]];
     const tokens = formula
       ? formula.tokens.map((token) => arrayOfToken(token, step, chain))
       : callTokens(step, chain);
     const result = { id, value, letter: chain?.outputs[i] ?? "", gradient: false };
-    return equationCard(`chain ${i}`, result, "=", tokens, formula);
+    return equationCard(`chain ${i}`, result, "=", tokens, formula, axesLine(step, tokens, formula));
   });
 }
 
@@ -68,6 +59,7 @@ function callTokens(step, chain) {
 function backwardChains(step) {
   const there = gradientsBefore(step);
   const chain = film.classes[step.class]?.chain;
+  shownLetters = lettersOf(step, chain);
   let next = 0;
   const cards = [];
   step.grad_inputs.forEach(([id, value, how, total], i) => {
@@ -85,7 +77,8 @@ function backwardChains(step) {
     const result = { id, value, letter, gradient: true };
     const isAdded = how === "added" && old !== null;
     const extra = isAdded ? contributionsView(step, i, id, old, value, total) : null;
-    cards.push(equationCard(`chain ${i}`, result, isAdded ? "+=" : "=", tokens, formula, extra));
+    const axes = axesLine(step, tokens, formula);
+    cards.push(equationCard(`chain ${i}`, result, isAdded ? "+=" : "=", tokens, formula, axes, extra));
   });
   return cards;
 }
@@ -101,7 +94,7 @@ function passedTokens(step, chain) {
 
 // A token with the array that its letter stands for.
 function arrayOfToken([kind, text, transposed], step, chain) {
-  if (kind === "") return { text };
+  if (kind === "") return { text: withAxes(text, axesOf(step)) };
   const isGradient = kind === "gradient";
   const found = (entries, letters) => entries[letters.indexOf(text)];
   const entry = isGradient
@@ -115,7 +108,7 @@ function arrayOfToken([kind, text, transposed], step, chain) {
 // --- an equation ------------------------------------------------------------------------------
 
 // Letters above, arrays below: dL/dx += dL/dz * y over [4 5 6] = [1 1 1] * [4 5 6].
-function equationCard(key, result, sign, tokens, formula, extra = null) {
+function equationCard(key, result, sign, tokens, formula, ...extra) {
   const isMatrix = Boolean(formula?.matrix);
   const note = formula?.note ? [{ text: formula.note, isNote: true }] : [];
   const all = [result, { text: "=", above: sign }, ...tokens, ...note];
@@ -128,11 +121,19 @@ function equationCard(key, result, sign, tokens, formula, extra = null) {
     { class: "card equation-card" },
     html("div", { class: "equation", role: "group", "aria-label": words }, ...grouped(columns)),
     summed,
-    extra,
+    ...extra,
   );
   const product = isMatrix ? matrixProduct(result, tokens, views) : null;
   if (product) card.append(readProduct(key, product));
   return card;
+}
+
+// The axes of a sum or a mean, if the equation does not name them.
+function axesLine(step, tokens, formula) {
+  const axes = formula ? axesOf(step) : null;
+  if (axes === null || tokens.some(({ text }) => text?.includes(axes))) return null;
+  const word = formula.note.includes("repeated") ? "repeated along" : "over";
+  return html("p", { class: "summed" }, `${word} ${axes}`);
 }
 
 // Signs and words stay with the array behind them where the line is broken.
@@ -167,7 +168,8 @@ function letterView(token) {
   const name = nameOf(token.id);
   const button = nodeButton(token.id, `letter ${token.letter} ${token.gradient}`);
   const transposed = token.transposed ? html("sup", null, "T") : null;
-  const letter = token.letter && token.letter !== name ? html("span", { class: "quiet docletter" }, token.letter) : null;
+  const shown = shownLetters.get(token.letter) ?? token.letter;
+  const letter = shown && shown !== name ? html("span", { class: "quiet docletter" }, shown) : null;
   if (!token.gradient) return html("span", { class: "above" }, button, transposed, letter);
   const isLong = /[^\w.]/.test(name);
   const [opening, closing] = token.transposed ? ["(", ")"] : ["", ""];
@@ -257,7 +259,7 @@ function summedLine(tokens, result) {
   if (full === null || full.join() === target.join()) return null;
   const more = full.length - target.length;
   const axes = full.map((size, axis) => axis).filter((axis) => axis < more || full[axis] !== target[axis - more]);
-  const words = `summed over ${axes.length === 1 ? "axis" : "axes"} ${axes.join(", ")}: `;
+  const words = `the sum over ${axesInWords(full, axes)}: `;
   return html(
     "p",
     { class: "summed" },

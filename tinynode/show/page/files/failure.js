@@ -34,7 +34,7 @@ function failureContent(step, given) {
     ...given,
     step.ran.length ? line("Ran inside:", step.ran.join(", ")) : null,
     factsOfStep(step),
-    formulaView(step.class),
+    formulaView(step.class, step),
   ];
 }
 

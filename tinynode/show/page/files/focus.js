@@ -54,7 +54,7 @@ function stepContent(step) {
     factsOfStep(step),
     foldButton(step.function),
     ...chainParts(step),
-    step.kind === "update" ? null : formulaView(step.class),
+    step.kind === "update" ? null : formulaView(step.class, step),
     ...(parts[step.kind] ?? forwardParts)(step),
     nodeList("retained", "Retained for backward:", step.retained),
     nodeList("freed", "Array freed:", freedArrays(step)),
@@ -145,18 +145,26 @@ function updateParts(step) {
     ].filter((card) => card !== null);
     const head = html("h3", null, nodeButton(id, `update ${i}`));
     const named = { before: old, gradient, after: value };
-    for (const [name, , after] of moments) named[name] = after;
+    for (const [name, before, after] of moments) [named[name], named[`${name}_old`]] = [after, before];
     const content = step.rule && value !== null ? ruleView(step.rule, named, part) : cards;
-    return html("section", { class: "part update" }, head, html("div", { class: "cards" }, ...content));
+    const isRule = step.rule && value !== null;
+    const body = isRule ? content : [html("div", { class: "cards" }, ...content)];
+    return html("section", { class: "part update" }, head, ...body);
   });
 }
 
+// Equations with arrays in the places of their names; the last one gives the parameter.
 function ruleView(rule, named, part) {
-  const words = ["after", "=", ...rule.split(" ")];
-  return words.map((word) => {
-    if (word in named) return part(word, named[word], word === "gradient" ? "backward" : "");
-    const signs = { "*": "·", "-": "\u2212" };
-    return html("span", { class: "sign" }, signs[word] ?? word);
+  const signs = { "*": "·", "-": "\u2212", sqrt: "√" };
+  return rule.split("; ").map((equation) => {
+    const words = equation.split(" ");
+    if (!words.includes("=")) words.unshift("after", "=");
+    const parts = words.map((word) =>
+      Object.hasOwn(named, word)
+        ? part(word, named[word], word === "gradient" ? "backward" : "")
+        : html("span", { class: "sign" }, signs[word] ?? word),
+    );
+    return html("div", { class: "cards rule" }, ...parts);
   });
 }
 
@@ -176,9 +184,9 @@ function timeText(seconds) {
   return `${(seconds * 1e6).toFixed(0)} µs`;
 }
 
-function formulaView(className) {
+function formulaView(className, step = null) {
   const known = film.classes[className];
-  return known?.formula ? docstringView(known) : null;
+  return known?.formula ? docstringView(known, step) : null;
 }
 
 function section(title, explanation, phase, cards) {

@@ -81,22 +81,43 @@ function scrollInside(panel, element) {
 
 let shownMethod = null;
 let isMethodNew = false;
+let isWhole = false; // the reader wants the whole method
 
+// The lines that compute; the method as in the file on demand.
 function showClassCode(step) {
-  const { direction } = step;
-  const method = direction === "update" ? "step" : direction;
-  const key = `${method} ${step.class ?? step.function}`;
+  const key = `${step.direction} ${step.class ?? step.function}`;
   if (key === shownMethod) return;
   shownMethod = key;
   isMethodNew = true;
+  drawClassCode(step);
+}
+
+function drawClassCode(step) {
+  const { direction } = step;
   const known = film.classes[step.class];
-  setText(find("method"), known ? `${step.class}.${method}` : "The function's source");
-  setText(find("class-file"), known?.file ?? "");
   const source = known?.[direction];
+  const lesson = known?.lessons?.[direction];
+  setText(find("method"), known ? `${step.class}.${direction}` : "The function's source");
+  setText(find("class-file"), known?.file ?? "");
   const isBox = !step.class && step.function !== null;
   const nothing = isBox ? "A box has no source of its own: open it." : "No function runs in this step.";
   const why = step.class ? "The source is not known." : nothing;
-  find("class-code").replaceChildren(source ? codeView(source, null) : quietLine(why));
+  const text = isWhole || !lesson ? source : lesson;
+  find("class-code").replaceChildren(
+    ...(lesson ? [wholeButton(step)] : []),
+    source ? codeView(text, null) : quietLine(why),
+  );
+}
+
+function wholeButton(step) {
+  const text = isWhole ? "Show only the lines that compute" : "Show the whole method";
+  const button = html("button", { type: "button", class: "whole" }, text);
+  button.addEventListener("click", () => {
+    isWhole = !isWhole;
+    drawClassCode(step);
+    find("class-code").querySelector("button")?.focus({ preventScroll: true });
+  });
+  return button;
 }
 
 let shownQueue = null;

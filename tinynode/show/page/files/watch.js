@@ -229,16 +229,7 @@ function pointMark(label, x, y, size) {
 
 function areaPaths(subject, text, classes) {
   const { size, levels } = subject;
-  const cells = cellsOf(text);
-  const paths = new Map();
-  for (let start = 0, end = 0; start < cells.length; start = end) {
-    const rowEnd = (Math.floor(start / size) + 1) * size;
-    while (end < rowEnd && cells[end] === cells[start]) end++;
-    const [x, y] = [start % size, Math.floor(start / size)];
-    const run = `M${x} ${y}h${end - start}v1h${start - end}z`;
-    paths.set(cells[start], `${paths.get(cells[start]) ?? ""}${run}`);
-  }
-  const found = [...paths].map(([cell, d]) => {
+  const found = [...outlines(cellsOf(text), size)].map(([cell, d]) => {
     const number = classOfCell(subject, cell);
     const strength = subject.is_score ? 0.12 + (0.4 * Math.abs(cell - levels)) / levels : 0.36;
     const area = svg("path", { d, class: number < 0 ? "area unknown" : `area ${colourOf(number)}` });
@@ -246,6 +237,49 @@ function areaPaths(subject, text, classes) {
     return area;
   });
   return [...found, svg("path", { class: "line-between", d: lineBetween(classes, size) })];
+}
+
+const SIDES = [
+  [0, 0, 1, 0, 0, -1],
+  [1, 0, 1, 1, 1, 0],
+  [1, 1, 0, 1, 0, 1],
+  [0, 1, 0, 0, -1, 0],
+]; // of a cell, clockwise: the start, the end, and the neighbour there
+
+// For each kind of cell the outline of its area: with no edge inside, no rows can overlap.
+function outlines(cells, size) {
+  const kindAt = (x, y) => (x < 0 || y < 0 || x >= size || y >= size ? undefined : cells[y * size + x]);
+  const sides = new Map(); // kind -> the start of a side -> the ends of sides
+  cells.forEach((kind, i) => {
+    const [x, y] = [i % size, Math.floor(i / size)];
+    for (const [fromX, fromY, toX, toY, across, down] of SIDES) {
+      if (kindAt(x + across, y + down) === kind) continue;
+      if (!sides.has(kind)) sides.set(kind, new Map());
+      const start = (y + fromY) * (size + 1) + x + fromX;
+      const ends = sides.get(kind);
+      ends.set(start, [...(ends.get(start) ?? []), (y + toY) * (size + 1) + x + toX]);
+    }
+  });
+  return new Map([...sides].map(([kind, ends]) => [kind, closedPath(ends, size + 1)]));
+}
+
+// Sides, one behind the other, until each way is back at its start.
+function closedPath(ends, width) {
+  const point = (corner) => `${corner % width} ${Math.floor(corner / width)}`;
+  let d = "";
+  for (const first of ends.keys()) {
+    while (ends.get(first).length) {
+      d += `M${point(first)}`;
+      let [before, here] = [null, first];
+      do {
+        const next = ends.get(here).pop();
+        if (before !== null && next - here !== here - before) d += `L${point(here)}`; // a corner
+        [before, here] = [here, next];
+      } while (here !== first);
+      d += "z";
+    }
+  }
+  return d;
 }
 
 // The line between cells of different classes: along whole cells, so as exact as the grid.
