@@ -70,6 +70,13 @@ def _run_wide(function: Any, arrays: Arrays, device: Device, output_device: Devi
     return narrowed_arrays(run_forward(function, wide, device, output_device), arrays)
 
 
+def watched_inputs(function: Any, hooks: Sequence[Any], inputs: Sequence[Any]) -> Arrays:
+    """The arrays of the input Variables, after the event ``before_forward`` of hooks."""
+    for hook in hooks:
+        hook.before_forward(function, inputs)
+    return tuple([x.raw for x in inputs])
+
+
 def run_watched(
     function: Any, hooks: Sequence[Any], arrays: Arrays, device: Device, output_device: Device
 ) -> Arrays:

@@ -27,7 +27,7 @@ from tinynode.configuration import Configuration, config
 from tinynode.core import messages
 from tinynode.core.array_arguments import apply_to_arrays
 from tinynode.core.conversion import variable_holding, wrap_inputs
-from tinynode.core.dispatch import run_forward, run_watched
+from tinynode.core.dispatch import run_forward, run_watched, watched_inputs
 from tinynode.core.hooks import (
     HookOwner,
     active_hooks,
@@ -180,6 +180,7 @@ class FunctionNode(HookOwner):
         hooks = active_hooks(self) if is_watched else ()
         output_device = self.output_device or device
         if hooks:
+            arrays = watched_inputs(self, hooks, inputs)
             results = run_watched(self, hooks, arrays, device, output_device)
         else:
             results = run_forward(self, arrays, device, output_device)

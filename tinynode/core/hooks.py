@@ -7,7 +7,8 @@ functions do not know the hooks. Without a hook, the cost is a look at an empty 
 this thread. ``function.add_hook(hook)`` registers a hook for a single function. The events, in
 order:
 
-    one application     forward_preprocess, forward, forward_postprocess, applied
+    one application     before_forward, forward_preprocess, forward, forward_postprocess,
+                        applied
     one backward pass   sweep_began, the steps, sweep_ended
     one step of it      before_backward, backward_preprocess, backward, backward_postprocess,
                         after_backward, after_accumulate
@@ -112,6 +113,12 @@ class FunctionHook:
         """The hook is about to be unregistered."""
 
     # --- one application -----------------------------------------------------------------------
+
+    def before_forward(self, function: Any, inputs: tuple[Any, ...]) -> None:
+        """A function is about to be applied to Variables.
+
+        A hook may replace the array of an input by another one of the same shape and dtype.
+        """
 
     def forward_preprocess(self, function: Any, in_data: Arrays) -> None:
         """A function's forward is about to run."""
