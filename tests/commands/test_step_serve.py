@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 from child_process import running
-from film_server import SCRIPT, FakeRunner, is_alive, serving, wait_until
+from film_server import SCRIPT, FakeRunner, is_alive, request, serving, wait_until
 
 from tinynode.commands import main
 from tinynode.commands.step_server import MOST_BYTES, FilmServer, Outcome, Runner
@@ -32,34 +32,6 @@ ROOT = Path(__file__).resolve().parents[2]
 def server() -> Iterator[FilmServer]:
     with serving(FakeRunner()) as server:
         yield server
-
-
-def request(
-    server: FilmServer,
-    method: str = "POST",
-    name: str = "run",
-    content: bytes = b'{"program": "text"}',
-    token: str | None = None,
-    **headers: str | None,
-) -> tuple[int, str, Any]:
-    """A request as the page sends it, with changes; None leaves a header out."""
-    sent = {
-        "Host": server.host,
-        "Origin": f"http://{server.host}" if method == "POST" else None,
-        "Content-Type": "application/json" if method == "POST" else None,
-        "Content-Length": str(len(content)) if method == "POST" else None,
-    } | {key.replace("_", "-"): value for key, value in headers.items()}
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
-    path = f"/{server.token if token is None else token}/{name}"
-    connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-    for key, value in sent.items():
-        if value is not None:
-            connection.putheader(key, value)
-    connection.endheaders(content if method == "POST" else None)
-    reply = connection.getresponse()
-    text = reply.read().decode()
-    connection.close()
-    return reply.status, text, reply.headers
 
 
 def texts_of(server: FilmServer) -> list[str]:
@@ -161,6 +133,9 @@ def test_another_site_cannot_read_the_page(server: FilmServer) -> None:
         (400, {"content": b'"text"'}),
         (400, {"content": b'{"program": 3}'}),
         (400, {"content": b"{}"}),
+        (400, {"content": b'{"program": "text", "changes": {}}'}),
+        (400, {"content": b'{"program": "text", "changes": [{"step": 1}]}'}),
+        (400, {"content": b'{"program": "text", "changes": [{"step": 0, "name": "w", "to": 1}]}'}),
         (400, {"content": b"\xff"}),
         (404, {"name": "other"}),
         (404, {"name": ""}),

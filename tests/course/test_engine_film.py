@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tinynode as tn
-from tinynode.commands import step
+from tinynode.show.films.scripts import film_of_script
 from tinynode_course import mynode, use_mynode
 from tinynode_course.mynode import write_files
 
@@ -111,7 +111,7 @@ def test_a_script_beside_the_learners_package_is_filmed(tmp_path: Path) -> None:
         "import numpy as np\nfrom mynode import Variable, square\n"
         "w = Variable(np.array(2.0))\nloss = square(w)\nloss.backward()\n"
     )
-    film, status = step.film_of_script(str(script), [])
+    film, status = film_of_script(str(script), [])
     assert status == 0
     assert [node.label for node in film.nodes] == ["w", "Square", "loss"]
     assert [one["kind"] for one in film.steps] == ["forward", "sweep", "backward", "end"]

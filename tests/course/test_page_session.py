@@ -110,6 +110,26 @@ def test_the_program_of_the_cells_is_filmed(page: Page) -> None:
     assert film == {"event": "film", "page": ""}
 
 
+def test_a_film_is_made_again_with_a_change(page: Page) -> None:
+    text = (
+        "import numpy as np\nimport tinynode as tn\n"
+        "x = tn.Variable(np.array([3.0, 4.0]), name='x')\ny = (x * x).sum()\ny.backward()"
+    )
+    plain = page.ask(do="film", sources=[text, ""])[-1]["page"]
+    assert '"host":"course"' in plain and '"compared":' not in plain
+    change = {"step": 1, "name": "x", "index": [0], "to": 0}
+    changed = page.ask(do="film", sources=[text, ""], changes=[change])[-1]["page"]
+    assert '"losses":["loss",[25.0],[16.0]]' in changed and '"host":"course"' in changed
+    for wrong, words in (
+        ([{**change, "name": "v"}], "forward of Multiply does not have v. It has the arrays x,"),
+        ([{**change, "to": "one"}], "to must be a number, nan, inf or -inf, got 'one'"),
+        ({"step": 1}, "the changes must be a list"),
+        ("text", "the changes must be a list"),
+    ):
+        refused = page.ask(do="film", sources=[text, ""], changes=wrong)[-1]
+        assert refused["event"] == "refused" and words in refused["text"]
+
+
 @pytest.mark.slow
 def test_an_exercise_is_examined_in_this_process(tmp_path: Path) -> None:
     page = page_of(PLAIN, tmp_path)

@@ -73,8 +73,8 @@ TanhGELUGrad ToDevice Trunc Unfold Unstack VecDot VectorNorm Where ZeroSafeDivid
 """
 
 SHOW = """
-CCode Comparison Diagram Difference Film Plot Replay bars c compare fallbacks graph histogram lines
-matrix points record text training_curves transfers watch
+CCode Change Comparison Diagram Difference Film Plot Replay bars c compare fallbacks graph
+histogram lines matrix points record text training_curves transfers watch what_if
 """
 
 LINALG = """

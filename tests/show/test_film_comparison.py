@@ -13,7 +13,7 @@ import pytest
 import tinynode as tn
 from tinynode import nn, show
 from tinynode.__main__ import main
-from tinynode.commands.step import film_of_script
+from tinynode.show.films.scripts import film_of_script
 from tinynode_course import use_mynode
 
 F = tn.functions

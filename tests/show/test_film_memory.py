@@ -16,13 +16,13 @@ import pytest
 import tinynode as tn
 from tinynode import nn
 from tinynode.__main__ import main
-from tinynode.commands.step import film_of_script
 from tinynode.core.hooks import FunctionHook
 from tinynode.hooks import MemoryHook
 from tinynode.show import Film
 from tinynode.show.films.memory_growth import bytes_text
 from tinynode.show.films.memory_timeline import MemoryTimeline
 from tinynode.show.films.recorder import record
+from tinynode.show.films.scripts import film_of_script
 from tinynode.show.page.document import page
 
 F = tn.functions

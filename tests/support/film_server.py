@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tinynode.commands.step_server import FilmServer, Outcome, Runner
+from tinynode.show.films.changes import Change
 
 SCRIPT = """\
 import numpy as np
@@ -31,10 +33,12 @@ class FakeRunner(Runner):
     def __init__(self) -> None:
         super().__init__("script.py", [], quiz=False, limit=1.0)
         self.texts: list[str] = []
+        self.changes: list[list[Change]] = []
         self.stopped = 0
 
-    def run(self, text: str) -> Outcome | None:
+    def run(self, text: str, changes: Sequence[Change] = ()) -> Outcome | None:
         self.texts.append(text)
+        self.changes.append(list(changes))
         if text == "busy":
             return None
         page = None if "no page" in text else b"new page"
@@ -55,6 +59,34 @@ def serving(runner: Runner) -> Iterator[FilmServer]:
         server.shutdown()
         thread.join()
         server.close()
+
+
+def request(
+    server: FilmServer,
+    method: str = "POST",
+    name: str = "run",
+    content: bytes = b'{"program": "text"}',
+    token: str | None = None,
+    **headers: str | None,
+) -> tuple[int, str, Any]:
+    """A request as the page sends it, with changes; None leaves a header out."""
+    sent = {
+        "Host": server.host,
+        "Origin": f"http://{server.host}" if method == "POST" else None,
+        "Content-Type": "application/json" if method == "POST" else None,
+        "Content-Length": str(len(content)) if method == "POST" else None,
+    } | {key.replace("_", "-"): value for key, value in headers.items()}
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    path = f"/{server.token if token is None else token}/{name}"
+    connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+    for key, value in sent.items():
+        if value is not None:
+            connection.putheader(key, value)
+    connection.endheaders(content if method == "POST" else None)
+    reply = connection.getresponse()
+    text = reply.read().decode()
+    connection.close()
+    return reply.status, text, reply.headers
 
 
 def is_alive(pid: int) -> bool:

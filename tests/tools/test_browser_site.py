@@ -122,6 +122,13 @@ def test_cells_are_edited_run_filmed_stopped_and_kept(tab: Tab) -> None:
     tab.press("text=Film of my program")
     frame = tab.page.frame_locator(".tn-film iframe")
     frame.locator("text=1 of").first.wait_for()
+    frame.locator("#focus table.changeable td").first.click()
+    frame.locator("#change-to").fill("0")
+    frame.locator("#change-to").press("Enter")
+    frame.locator("#losses td:text-is('16')").wait_for()
+    assert "x[0] = 0, was 3" in frame.locator("#changes").inner_text()
+    frame.locator("#without-changes").click()
+    frame.locator("#changes").wait_for(state="hidden")
 
     field.fill("while True:\n    pass")
     tab.page.click("[aria-label='Run cell 1']")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tinynode.commands.step import film_of_script
+from tinynode.show.films.scripts import film_of_script
 from tinynode_course import sources
 from tinynode_course.sources import Step
 from tools import docs_pages, microgpt_page, source_pages

@@ -2,9 +2,9 @@
 
 Requirement: each run starts in a fresh process, and ends with the process that asked for the run.
 So this module is a program. The first line of its standard input is a job in JSON: "script",
-"arguments", "text", "quiz", "page", the path of the page, and "folder", the folder with all files
-of the parent process. When the standard input ends, the parent process is gone. Then the folder
-is removed, and the process ends with all processes of its group.
+"arguments", "text", "quiz", "changes", "page", the path of the page, and "folder", the folder with
+all files of the parent process. When the standard input ends, the parent process is gone. Then the
+folder is removed, and the process ends with all processes of its group.
 """
 
 from __future__ import annotations
@@ -16,10 +16,14 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from tinynode.commands.step import film_of_script
+from tinynode.show.films.changes import Change, from_json
+from tinynode.show.films.what_if import ScriptRuns, rerun
 from tinynode.show.page.document import page
+
+IMPOSSIBLE = 77
+"""The exit status after a change that is not possible; the last line of the output says why."""
 
 
 def main() -> int:
@@ -28,14 +32,30 @@ def main() -> int:
     job = json.loads(requests.readline())
     arguments = (requests, job["folder"])
     threading.Thread(target=_end_with_parent, args=arguments, daemon=True).start()
-    target = Path(job["page"])
-    film, status = film_of_script(job["script"], job["arguments"], job["text"])
-    if len(film):
-        if job["quiz"]:
-            film.quiz()
-        text = page({**film.data(), "program": job["text"]})
-        target.write_bytes(text.encode("utf-8", "replace"))
-    return status
+    runs = ScriptRuns(job["script"], job["arguments"], job["text"])
+    try:
+        data = _data_of(runs, from_json(job["changes"]), quiz=job["quiz"])
+    except ValueError as error:
+        print(error)
+        return IMPOSSIBLE
+    if data:
+        text = page({**data, "program": job["text"]})
+        Path(job["page"]).write_bytes(text.encode("utf-8", "replace"))
+    return runs.status
+
+
+def _data_of(runs: ScriptRuns, changes: list[Change], *, quiz: bool) -> dict[str, Any]:
+    """The film of the script, or the comparison of the films; empty without a step.
+
+    Raises:
+        ValueError: a change is not possible.
+    """
+    if changes:
+        return rerun(runs, changes).data()
+    film = runs()
+    if quiz and len(film):
+        film.quiz()
+    return film.data() if len(film) else {}
 
 
 def _requests() -> IO[str]:

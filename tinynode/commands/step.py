@@ -1,32 +1,28 @@
 """The command ``step``: runs a script, and shows the forward and backward steps as a film.
 
-Requirement: a command shows the graph of any script, without a change of the script. The script
-runs as under ``python script.py``. After an error, the film ends at the error.
+Requirement: a single command shows a script as a page, as text or as pictures. For the reader of a
+page, the command runs the script again.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import linecache
 import os
 import sys
 import tokenize
-import traceback
-import types
 import webbrowser
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tinynode import random
 from tinynode.atomic_file import check_writable
 from tinynode.commands.command_line import CommandError, Parser, positive_count, positive_number
-from tinynode.learn import ENGINE
+from tinynode.show.films.changes import checked_changes
+from tinynode.show.films.comparison import Comparison, compare
 from tinynode.show.films.film import Film, plural
-from tinynode.show.films.recorder import record
+from tinynode.show.films.scripts import film_of_script
 from tinynode.show.films.text import printable_lines
+from tinynode.show.films.what_if import ScriptRuns, rerun
 
 FORMATS = (".html", ".htm", ".json", ".svg", ".gif")
 """The suffixes of films."""
@@ -60,6 +56,10 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     help_text = "the most steps of the film; default: 30000"
     add("--most", metavar="STEPS", type=positive_count, default=None, help=help_text)
     add("--quiz", action="store_true", help="the page asks questions about the steps")
+    help_text = (
+        'run it again with another number, such as "3: w[0, 1] = 0"; may stand several times'
+    )
+    add("--change", metavar="CHANGE", action="append", default=[], help=help_text)
     help_text = "film another script too, and show the first step in which the two differ"
     add("--against", metavar="OTHER", help=help_text)
     help_text = "compute each step again, and tell which steps disagree; writes no page"
@@ -75,6 +75,8 @@ def run(options: argparse.Namespace) -> int:
         return _replay(options, script, arguments)
     if options.against is not None:
         return _compare(options, script, arguments)
+    if options.change:
+        return _change(options, script, arguments)
     if options.serve:
         return _serve(options, script, arguments)
     output = options.output or f"{Path(script).stem}.html"
@@ -123,7 +125,7 @@ def _replay(options: argparse.Namespace, script: str, arguments: list[str]) -> i
     Returns:
         1 if a step disagrees, or if no step can be computed again; or the script's own status.
     """
-    for name in ("text", "memory", "quiz", "serve", "output", "against"):
+    for name in ("text", "memory", "quiz", "serve", "output", "against", "change"):
         if getattr(options, name):
             raise CommandError(f"--replay tells about the steps in words: leave out --{name}.")
     film, status = _film_with_steps(script, arguments, most=options.most, arrays=True)
@@ -153,18 +155,10 @@ def _compare(options: argparse.Namespace, script: str, arguments: list[str]) -> 
 
     Both begin with the same state of the random generators.
     """
-    # here, since other commands compare nothing
-    from tinynode.show.films.comparison import compare
-
-    for name in ("text", "memory", "serve", "quiz"):
-        if getattr(options, name):
-            raise CommandError(f"--against shows a page of two films: leave out --{name}.")
+    _refuse_options(options, "--against", ("text", "memory", "serve", "quiz", "change"))
     _check_script(options.against)
     output = options.output or f"{Path(script).stem}-against-{Path(options.against).stem}.html"
-    path = Path(output).absolute()  # a script may go to another folder
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise CommandError(f"--output {output}: a comparison is a page, and ends in .html.")
-    _check_output(output, path)
+    path = _path_of_comparison(output)
     films = []
     one_failed = False
     state = random.get_state()
@@ -176,11 +170,46 @@ def _compare(options: argparse.Namespace, script: str, arguments: list[str]) -> 
         films.append(film)
         one_failed = one_failed or status != 0
     found = compare(films[0], films[1])
+    _show_comparison(options, found, output, path)
+    return 1 if found or one_failed else 0
+
+
+def _change(options: argparse.Namespace, script: str, arguments: list[str]) -> int:
+    """Run the script with changes of numbers, and show both films; returns 1 after an error."""
+    _refuse_options(options, "--change", ("text", "memory", "serve", "quiz"))
+    output = options.output or f"{Path(script).stem}-changed.html"
+    path = _path_of_comparison(output)
+    runs = ScriptRuns(script, arguments, most=options.most)
+    try:
+        found = rerun(runs, checked_changes("--change", options.change))
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    _show_comparison(options, found, output, path)
+    return 1 if runs.status or found.note else 0
+
+
+def _refuse_options(options: argparse.Namespace, title: str, names: tuple[str, ...]) -> None:
+    for name in names:
+        if getattr(options, name):
+            raise CommandError(f"{title} shows a page of two films: leave out --{name}.")
+
+
+def _path_of_comparison(output: str) -> Path:
+    path = Path(output).absolute()  # a script may go to another folder
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise CommandError(f"--output {output}: a comparison is a page, and ends in .html.")
+    _check_output(output, path)
+    return path
+
+
+def _show_comparison(
+    options: argparse.Namespace, found: Comparison, output: str, path: Path
+) -> None:
+    """Write the page of two films, say what differs, and open the page."""
     found.save(path)
     print(printable_lines(f"{found}\nwritten to {output}"), flush=True)
     if not options.no_open and not webbrowser.open(path.as_uri()):
         print(f"no browser was found here: open {path.as_uri()} in one")
-    return 1 if found or one_failed else 0
 
 
 def _serve(options: argparse.Namespace, script: str, arguments: list[str]) -> int:
@@ -256,71 +285,3 @@ def _check_output(output: str, path: Path) -> None:
         check_writable(path)
     except OSError as error:
         raise CommandError(f"--output {output}: {error.strerror}") from None
-
-
-def film_of_script(
-    script: str,
-    arguments: Sequence[str],
-    text: str | None = None,
-    most: int | None = None,
-    arrays: bool = False,
-) -> tuple[Film, int]:
-    """The film of a script run as the main program, and the exit status of the command.
-
-    Args:
-        script: the path of the script.
-        arguments: the script's arguments.
-        text: runs in place of the file's text.
-        most: the most steps of the film.
-        arrays: True to keep whole arrays.
-    """
-    film, status = Film(), 0
-    with _as_main(script, arguments) as module:
-        try:
-            file = module["__file__"]
-            source: bytes | str = Path(script).read_bytes() if text is None else text
-            if text is not None:  # for tracebacks, and the film's lines
-                linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-            code = compile(source, file, "exec", dont_inherit=True)
-            if Path(script).with_name(ENGINE).joinpath("__init__.py").exists():
-                importlib.import_module(ENGINE)  # a film has the steps of an imported engine
-            with record(os.path.basename(script), most=most, arrays=arrays) as film:
-                exec(code, module)
-        except BaseException as error:
-            status = _status_of(error)
-    return film, status
-
-
-def _status_of(error: BaseException) -> int:
-    """The status for an error of the script, with Python's output; 0 for ``sys.exit()``."""
-    if isinstance(error, KeyboardInterrupt):
-        print("interrupted", file=sys.stderr)
-        return 130
-    if isinstance(error, SystemExit) and not error.code:
-        return 0
-    if isinstance(error, SystemExit):
-        if isinstance(error.code, int):
-            return error.code
-        print(error.code, file=sys.stderr)
-        return 1
-    frames = error.__traceback__
-    if frames is not None:
-        frames = frames.tb_next  # the first frame is in this file
-    traceback.print_exception(type(error), error, frames)
-    return 1
-
-
-@contextmanager
-def _as_main(script: str, arguments: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The names of a fresh main module; ``sys`` is set as for a script."""
-    module = types.ModuleType("__main__")
-    module.__file__ = os.path.abspath(script)
-    main, argv, path = sys.modules["__main__"], sys.argv, list(sys.path)
-    sys.modules["__main__"] = module
-    sys.argv = [script, *arguments]
-    # in front of the old entries: the first may be the path to tinynode
-    sys.path.insert(0, os.path.dirname(module.__file__))
-    try:
-        yield vars(module)
-    finally:
-        sys.modules["__main__"], sys.argv, sys.path[:] = main, argv, path

@@ -7,6 +7,9 @@ lines, so the browser gets the path of a private file that leads to the address.
 name this host, against DNS rebinding. A request for a run must come from the page's own origin.
 The number of connections is limited, and so are the time and the bytes of a request.
 
+A request has the program's text, and changes of numbers as data. The server checks all of a change
+before a run.
+
 A program runs in a fresh child process with a time limit, and the server ends the child. The
 script's file never changes. A private folder has all files of the server. The folder goes when the
 command ends, after a signal too. After SIGKILL, a running program removes the folder.
@@ -30,12 +33,16 @@ import tempfile
 import threading
 import time
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
+
+from tinynode.commands.edited_script import IMPOSSIBLE
+from tinynode.errors import printable
+from tinynode.show.films.changes import Change, from_json, to_json
 
 HOST = "127.0.0.1"
 
@@ -109,21 +116,22 @@ class Runner:
         self._process: subprocess.Popen[bytes] | None = None
         self._is_stopped = False
 
-    def run(self, text: str) -> Outcome | None:
-        """Run a text of the program; None while another run lasts."""
+    def run(self, text: str, changes: Sequence[Change] = ()) -> Outcome | None:
+        """Run a text of the program, with changes of numbers; None while another run lasts."""
         if not self._busy.acquire(blocking=False):
             return None
         try:
             with tempfile.TemporaryDirectory(dir=self.folder) as folder:
-                return self._run(text, Path(folder, "film.html"))
+                return self._run(text, changes, Path(folder, "film.html"))
         finally:
             self._process = None
             self._busy.release()
 
-    def _run(self, text: str, page: Path) -> Outcome:
+    def _run(self, text: str, changes: Sequence[Change], page: Path) -> Outcome:
         self._is_stopped = False
         folder = self.folder or page.parent
-        job = json.dumps({**self.job, "text": text, "page": str(page), "folder": str(folder)})
+        wish = {"text": text, "changes": [to_json(one) for one in changes]}
+        job = json.dumps({**self.job, **wish, "page": str(page), "folder": str(folder)})
         with subprocess.Popen(
             [sys.executable, "-m", "tinynode.commands.edited_script"],
             stdin=subprocess.PIPE,
@@ -148,7 +156,9 @@ class Runner:
         elif status is None:
             error = f"The program ran longer than {self.limit:g} s, and was ended."
         elif not page.exists():
-            error = "The program has no step to show."
+            is_refused = bool(changes) and status == IMPOSSIBLE
+            no_step = "The program has no step to show."
+            error = "The change is not possible." if is_refused else no_step
         elif status:
             error = "The program ended with an error."
         return Outcome(page.read_bytes() if page.exists() else None, output, error)
@@ -357,12 +367,20 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.runner.stop()
             self._send_json({"error": ""})
         elif not isinstance(content.get("program"), str):
-            self._refuse(400, 'The request must be {"program": text}.')
+            self._refuse(400, 'The request must be {"program": text, "changes": list}.')
         else:
-            self._run(content["program"])
+            self._check_and_run(content["program"], content.get("changes", []))
 
-    def _run(self, text: str) -> None:
-        outcome = self.server.runner.run(text)
+    def _check_and_run(self, text: str, changes: Any) -> None:
+        try:
+            checked = from_json(changes)
+        except (TypeError, ValueError) as error:
+            self._refuse(400, printable(str(error)))
+        else:
+            self._run(text, checked)
+
+    def _run(self, text: str, changes: list[Change]) -> None:
+        outcome = self.server.runner.run(text, changes)
         if outcome is None:
             self._refuse(409, "A run is under way.")
             return

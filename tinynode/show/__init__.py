@@ -2,19 +2,22 @@
 
 ``text`` draws a graph with characters: ``x.node <- Multiply <- y.node``. ``graph`` draws a
 picture. ``record`` films forward and backward steps; ``watch`` adds pictures of predictions.
-``compare`` finds the first step in which two films differ.
+``compare`` finds the first step in which two films differ. ``what_if`` runs a program again with
+another number at a step.
 ``fallbacks`` is the table of the kernels in use, and of the functions without a kernel. ``c`` is
 the C of a compiled function.
 """
 
 from tinynode.show.c_code import CCode, c
 from tinynode.show.fallbacks import fallbacks
+from tinynode.show.films.changes import Change
 from tinynode.show.films.comparison import Comparison, compare
 from tinynode.show.films.differences import Difference
 from tinynode.show.films.film import Film
 from tinynode.show.films.recorder import record
 from tinynode.show.films.replay import Replay
 from tinynode.show.films.watching import watch
+from tinynode.show.films.what_if import what_if
 from tinynode.show.graphs import explain as explain  # the methods of Variable call these two
 from tinynode.show.graphs.diagram import Diagram
 from tinynode.show.graphs.picture import graph
@@ -25,6 +28,7 @@ from tinynode.show.transfers import transfers
 
 __all__ = [
     "CCode",
+    "Change",
     "Comparison",
     "Diagram",
     "Difference",
@@ -45,5 +49,6 @@ __all__ = [
     "training_curves",
     "transfers",
     "watch",
+    "what_if",
 ]
 __dir__ = __all__.copy  # for completion

@@ -9,6 +9,12 @@ The page is that of the second film. Its data has a part "compared":
     steps       [iteration, step, differences]
     missing     [iteration, step, words]: steps that the first film alone has, before a step
 
+A comparison of ``what_if`` has these parts too:
+
+    changes     [iteration, step, words, the change as ``changes.from_json`` reads it]
+    losses      the name, and the losses of each iteration of both films; or None
+    note        a sentence if the program is not the same before the change
+
 A difference is [part, node, here, there, gap, words]. ``here``, ``there`` and ``gap`` are indexes
 into "values", or None.
 """
@@ -25,6 +31,7 @@ from typing import Any
 from tinynode.atomic_file import replace_file
 from tinynode.errors import describe
 from tinynode.safe_files import checked_path
+from tinynode.show.films.changes import Made, to_json
 from tinynode.show.films.differences import (
     Difference,
     Side,
@@ -37,8 +44,41 @@ from tinynode.show.films.differences import (
 )
 from tinynode.show.films.film import framed
 from tinynode.show.films.nodes import Recording
-from tinynode.show.films.text import steps_of
+from tinynode.show.films.text import cell_text, printable_lines, steps_of
 from tinynode.show.films.values import describe_gap
+
+
+@dataclass(frozen=True)
+class Losses:
+    """The loss of each iteration of two films.
+
+    Attributes:
+        name: the name of the variable.
+        before: the losses of the first film, as numbers for JSON; "none" for no loss.
+        after: the losses of the second film.
+    """
+
+    name: str
+    before: list[Any]
+    after: list[Any]
+
+    def words(self, iteration: int) -> list[str]:
+        """The losses of an iteration and of the last one, in words."""
+        before, after = self.before, self.after
+        if len(before) == len(after) == 1:
+            return [f"{self.name}: {_before_and_after(before[0], after[0])}"]
+        lines = []
+        if iteration < min(len(before), len(after)) - 1:
+            here = _before_and_after(before[iteration], after[iteration])
+            lines = [f"{self.name} in iteration {iteration + 1}: {here}"]
+        numbers = " and ".join(map(str, dict.fromkeys((len(before), len(after)))))
+        last = _before_and_after(before[-1], after[-1])
+        return [*lines, f"{self.name} in the last iteration, {numbers}: {last}"]
+
+
+def _before_and_after(before: Any, after: Any) -> str:
+    return f"{cell_text(before)} before, {cell_text(after)} after"
+
 
 MOST_ARRAYS = 600
 """The differences whose arrays are in the page, the first ones; of the others, the size."""
@@ -57,6 +97,9 @@ class Comparison:
         films: the films.
         replaced: the number of steps in both films that stand for each other: a compiled function,
             and the steps in place of the function.
+        changes: for ``what_if``, the changes of the second film.
+        losses: for ``what_if``, the losses of both films, if there are any.
+        note: for ``what_if``, a sentence if the program is not the same before the change.
     """
 
     titles: tuple[str, str]
@@ -65,6 +108,9 @@ class Comparison:
     largest: float
     films: tuple[Recording, Recording] = field(repr=False)
     replaced: tuple[int, int] = (0, 0)
+    changes: tuple[Made, ...] = ()
+    losses: Losses | None = field(default=None, repr=False)
+    note: str = ""
 
     @property
     def first(self) -> Difference | None:
@@ -76,6 +122,17 @@ class Comparison:
         return bool(self.differences)
 
     def __str__(self) -> str:
+        lines = [f"changed: {one}" for one in self.changes]
+        if self.losses is not None:
+            lines += self.losses.words(min(one.place[0] for one in self.changes))
+        if self.changes and self.films[1].note:
+            lines.append(self.films[1].note)
+        lines += [self.note] if self.note else []
+        return printable_lines("\n".join([*lines, self.sentence]))
+
+    @property
+    def sentence(self) -> str:
+        """Where the films differ first, and how many steps differ."""
         shared = sum(None not in pair for pair in self.pairs)
         if self.first is None:
             rest = f", up to {self.largest:.2g}" if self.largest else ""
@@ -124,7 +181,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """The page in a frame, for notebooks."""
-        return framed(self._page())
+        return framed(self.data())
 
 
 def compare(film_a: Recording, film_b: Recording, *, tolerance: float | None = None) -> Comparison:
@@ -207,16 +264,25 @@ def _data(found: Comparison) -> dict[str, Any]:
             continue
         steps.setdefault(places[number - 1], []).append(arrays.row(one))
     first = min([*steps, *missing], default=None)
-    if all(found.titles):
+    if found.changes:
+        data["title"] = f"{data['title']}, changed"
+    elif all(found.titles):
         data["title"] = f"{found.titles[1]}, compared with {found.titles[0]}"
     data["compared"] = {
-        "sentence": str(found),
+        "sentence": found.sentence,
         "titles": list(found.titles),
         "first": None if first is None else list(first),
         "way": [] if first is None else _way_to_loss(data, *first),
         "steps": [[*place, rows] for place, rows in sorted(steps.items())],
         "missing": [[*place, words] for place, words in sorted(missing.items())],
     }
+    if found.changes:
+        losses = found.losses
+        data["compared"] |= {
+            "changes": [[*one.place, str(one), to_json(one.change)] for one in found.changes],
+            "losses": losses and [losses.name, losses.before, losses.after],
+            "note": found.note,
+        }
     return data
 
 

@@ -178,8 +178,10 @@ def _parts(step: Step, labels: Mapping[str, str]) -> Iterator[Part]:
         for node, value in (*step["inputs"], *step["outputs"]):
             yield Part(RETAINED + labels[node], node, value)
     for node, value, how, total in step["grad_inputs"]:
-        yield Part(f"gradient of {labels[node]}", node, value)
-        if how == "added":
+        is_sum = how == "added"
+        given = value if is_sum or total is None else total  # a change may have another total
+        yield Part(f"gradient of {labels[node]}", node, given)
+        if is_sum:
             yield Part(f"sum of the gradients of {labels[node]}", node, total)
     if step["updates"]:
         yield Part("settings", None, None, str(step["optimizer"]))

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import html
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -197,7 +198,7 @@ class Film(Recording):
 
     def _repr_html_(self) -> str:
         """The page in a frame, for notebooks."""
-        return framed(self._page())
+        return framed(self.data())
 
     # --- proof -----------------------------------------------------------------------------------
 
@@ -232,9 +233,13 @@ class Film(Recording):
         walk(self.data())
 
 
-def framed(page: str) -> str:
-    """A page in a frame, for notebooks."""
-    text = html.escape(page, quote=True)
+def framed(data: dict[str, Any]) -> str:
+    """The page of a film in a frame, for notebooks; in a kernel, the page offers changes."""
+    from tinynode.show.page.document import page  # here, since recording needs no page
+
+    shell = sys.modules.get("IPython")
+    is_kernel = shell is not None and shell.get_ipython() is not None
+    text = html.escape(page({**data, "host": "notebook"} if is_kernel else data), quote=True)
     return (
         f'<iframe srcdoc="{text}" title="film" '
         'style="width: 100%; height: 720px; border: 0"></iframe>'

@@ -21,7 +21,7 @@ from typing import Any
 
 STYLE = (
     *("style.css", "chain.css", "watch.css", "quiz.css", "failure.css", "rerun.css"),
-    *("compare.css", "memory.css", "folds.css"),
+    *("compare.css", "memory.css", "folds.css", "change.css"),
 )
 """The style sheets, later ones in front."""
 
@@ -43,6 +43,7 @@ SCRIPT = (
     "compare.js",
     "failure.js",
     "rerun.js",
+    "change.js",
     "stepper.js",
 )
 """The files of the script, each after the files with the names in use."""
@@ -57,7 +58,8 @@ def page(data: dict[str, Any]) -> str:
 
     Args:
         data: the film, from ``Film.data()``. With a text "program", the page offers an edit, and
-            may send the program to the page's own server.
+            may send the program to the page's own server. With "host", the page offers changes of
+            numbers: "notebook" gives a line of Python, "course" asks the page around the frame.
 
     Raises:
         ValueError: the film has a number without a form in JSON (nan, infinity).

@@ -139,18 +139,13 @@ class Page {
   // The film of the cells run so far; of all cells, if none has run.
   async showFilm() {
     const some = this.cells.some((cell) => cell.ran);
-    const sources = this.texts((cell) => !some || cell.ran);
-    let text = "";
-    let film = "";
-    await this.ask({ do: "film", sources, mine: this.mine() }, (event) => {
-      if (event.event === "printed") text += event.text;
-      if (event.event === "film") film = event.page;
-    });
+    const request = { do: "film", sources: this.texts((cell) => !some || cell.ran), mine: this.mine() };
+    const { page, text } = await this.filmOf(request);
     const close = button("Close", () => (this.filmPlace.hidden = true));
     const title = element("h2", {}, "Film of my program");
     this.filmPlace.replaceChildren(element("div", { class: "tn-film-bar" }, title, close));
-    if (film) {
-      this.filmPlace.append(filmFrame(film, "Film of my program"));
+    if (page) {
+      this.filmPlace.append(this.changingFrame(page, request));
     } else {
       const words = "The cells run no function of tinynode or mynode: there are no steps to show.";
       this.filmPlace.append(element("p", {}, words), ...(text ? [textBlock(text)] : []));
@@ -158,6 +153,42 @@ class Page {
     this.filmPlace.hidden = false;
     this.filmPlace.scrollIntoView({ block: "start" });
     this.filmPlace.focus({ preventScroll: true });
+  }
+
+  // The page of a film, the printed text, and why a change was refused.
+  async filmOf(request) {
+    const found = { page: "", text: "", refused: "" };
+    await this.ask(request, (event) => {
+      if (event.event === "printed") found.text += event.text;
+      if (event.event === "film") found.page = event.page;
+      if (event.event === "refused") found.refused = event.text;
+    });
+    return found;
+  }
+
+  // A frame whose reader changes numbers: the same program runs again, and a new frame comes.
+  changingFrame(page, request) {
+    const frame = filmFrame(page, "Film of my program");
+    const hear = async ({ source, data }) => {
+      if (!frame.isConnected) removeEventListener("message", hear);
+      if (source !== frame.contentWindow || !Array.isArray(data?.tinynodeChanges)) return;
+      let error = "Python is at work already.";
+      await this.work(async () => {
+        error = "The run was stopped."; // unless it comes to its end
+        error = await this.changeFilm(frame, { ...request, changes: data.tinynodeChanges });
+      });
+      if (error) source.postMessage({ tinynodeError: error }, "*"); // the frame has no origin
+    };
+    addEventListener("message", hear);
+    return frame;
+  }
+
+  // Shows the film with changes in the place of a frame; returns why not, or nothing.
+  async changeFilm(frame, request) {
+    const { page, text, refused } = await this.filmOf(request);
+    if (!page) return refused || `There are no steps to show.\n${text}`;
+    frame.replaceWith(this.changingFrame(page, request));
+    return "";
   }
 }
 

@@ -5,14 +5,15 @@ Python in a worker, and sends requests. Here a request becomes events, as JSON o
 
     {"do": "open", "step": "07"}                   begins a step, with no names defined
     {"do": "run", "sources": [...], "cell": 2}     runs a cell: printed ..., output or error
-    {"do": "film", "sources": [...]}               runs the cells as one program: film
+    {"do": "film", "sources": [...]}               runs the cells as one program: film or refused
     {"do": "start", "files": {...}, "take": []}    adds the stubs of a step to mynode: files
     {"do": "check", "files": {"step16.py": ...}}   examines the learner's files
     {"do": "solution", "files": {...}}             compares the files with a solution
 
 ``sources`` has the present text of each cell of code, and "" for a cell to leave out.
 ``files`` has the learner's files by path. With ``"mine": files``, the cells of ``run`` and
-``film`` import the learner's ``mynode``. The module needs no browser.
+``film`` import the learner's ``mynode``. With ``"changes": [...]``, ``film`` runs the program
+again with changes of numbers: see ``tinynode.show.films.changes``. The module needs no browser.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ class PageSession:
         elif wish["do"] == "run":
             self.run(wish["sources"], wish["cell"], wish.get("mine"))
         elif wish["do"] == "film":
-            self.film(wish["sources"], wish.get("mine"))
+            self.film(wish["sources"], wish.get("mine"), wish.get("changes", []))
         elif wish["do"] == "start":
             self.start(wish["files"], wish["take"])
         elif wish["do"] == "check":
@@ -205,23 +206,21 @@ class PageSession:
         package = importlib.import_module("tinynode_course.mynode")
         package.source.folder = None if mine is None else self.folder / "mine"
 
-    def film(self, texts: list[str], mine: Files | None = None) -> None:
+    def film(self, texts: list[str], mine: Files | None = None, changes: Any = None) -> None:
         """Run the cells as one program, and send the page of the film."""
         self._write(texts)
         text = self.program.read_text(encoding="utf-8")
         printed = Printed(self.tell)
-        page = ""
+        event = {"event": "film", "page": ""}
         with as_new_process(os.environ, str(self.folder)):
             self.choose_package(mine)
-            step = importlib.import_module("tinynode.commands.step")
             with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-                film, _ = step.film_of_script(str(self.program), [], text)
-            if len(film):
-                path = self.folder / "film.html"
-                film.save(path)
-                page = path.read_text(encoding="utf-8")
+                try:
+                    event["page"] = _page_of_film(str(self.program), text, changes or [])
+                except (TypeError, ValueError) as error:
+                    event = {"event": "refused", "text": str(error)}
         printed.send()
-        self.tell({"event": "film", "page": page})
+        self.tell(event)
 
     def start(self, files: Files, take: list[str]) -> None:
         """Add the stubs of the step to the learner's package; send the files of the package.
@@ -272,6 +271,26 @@ class PageSession:
             mine = files.get(path, "").splitlines()
             lines += difflib.unified_diff(mine, text.splitlines(), path, "a solution", lineterm="")
         self.tell({"event": "solution", "text": "\n".join(lines)})
+
+
+def _page_of_film(script: str, text: str, changes: Any) -> str:
+    """The page of a program's film, or of the film with changes; empty without a step.
+
+    Raises:
+        TypeError: a change has a wrong type.
+        ValueError: a change is not possible.
+    """
+    # the tinynode of the program: as_new_process imports tinynode anew
+    what_if = importlib.import_module("tinynode.show.films.what_if")
+    checks = importlib.import_module("tinynode.show.films.changes")
+    document = importlib.import_module("tinynode.show.page.document")
+    runs = what_if.ScriptRuns(script, [], text)
+    checked = checks.from_json(changes)
+    shown = what_if.rerun(runs, checked) if checked else runs()
+    if not checked and not len(shown):
+        return ""
+    page: str = document.page({**shown.data(), "host": "course"})
+    return page
 
 
 def _write_new(files: Files, folder: Path) -> None:

@@ -173,6 +173,7 @@ function readCells(frame, image, value, readout) {
     cursor.setAttribute("x", column);
     cursor.setAttribute("y", row);
     cursor.setAttribute("visibility", "visible");
+    frame.dataset.cell = row * value.columns + column;
     const cell = value.cells[row * value.columns + column];
     setText(readout, `${cellName(value, row, column)} ${numberText(cell)}`);
   };

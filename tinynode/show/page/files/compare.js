@@ -14,6 +14,7 @@ function drawCompared() {
   differingSteps.push(...placesThatDiffer());
   find("compared").hidden = false;
   setText(find("compared-sentence"), compared.sentence);
+  drawChanges();
   const buttons = ["difference-first", "difference-back", "difference-next"];
   for (const id of buttons) find(id).hidden = differingSteps.length === 0;
   onClick("difference-first", () => byHand(() => goToDifference(differingSteps[0])));
@@ -48,13 +49,14 @@ function differenceBefore() {
 
 function showCompared() {
   if (!compared) return;
+  showLosses();
   const rows = differencesAt.get(`${iteration} ${position}`) ?? [];
   const words = missingAt.get(`${iteration} ${position}`) ?? [];
   setDisabled(find("difference-back"), !differenceBefore());
   setDisabled(find("difference-next"), !differenceAfter());
   const told = rows.length || words.length ? "" : "This step is equal in both films.";
   const list = [
-    words.length ? html("p", null, `Before this step, the first film alone has: ${words.join(", ")}.`) : null,
+    words.length ? html("p", null, `Before this step, the ${compared.changes ? "unchanged" : "first"} film alone has: ${words.join(", ")}.`) : null,
     ...rows.map(differenceView),
     told ? quietLine(told) : null,
   ];
@@ -75,13 +77,9 @@ function showWay() {
 }
 
 function differenceView([part, , here, there, gap, words], index) {
-  if (!part) return html("p", { class: "difference" }, "The second film alone has this step.");
-  const [first, second] = compared.titles;
-  const views = [
-    [first ? `first film, ${first}` : "first film", there],
-    [second ? `second film, ${second}` : "second film", here],
-    ["second minus first", gap],
-  ].map(([title, number]) =>
+  if (!part) return html("p", { class: "difference" }, compared.changes ? "The changed film alone has this step." : "The second film alone has this step.");
+  const [first, second, minus] = namesOfFilms();
+  const views = [[first, there], [second, here], [minus, gap]].map(([title, number]) =>
     html(
       "div",
       null,
@@ -95,6 +93,16 @@ function differenceView([part, , here, there, gap, words], index) {
     html("h3", null, `${part}: ${words}`),
     there === null ? null : html("div", { class: "three" }, ...views),
   );
+}
+
+function namesOfFilms() {
+  if (compared.changes) return ["before", "after", "after minus before"];
+  const [first, second] = compared.titles;
+  return [
+    first ? `first film, ${first}` : "first film",
+    second ? `second film, ${second}` : "second film",
+    "second minus first",
+  ];
 }
 
 // Marks on the strip: the steps of the present iteration that differ.

@@ -113,9 +113,13 @@ function resultParts(step) {
       known === undefined ? null : labelled("value", valueView(known, `${key} value`, name)),
       labelled(
         title,
-        isSum
-          ? sumView(old, value, total, key, `gradient of ${name}`)
-          : valueView(total ?? value, `${key} cells`, `gradient of ${name}`),
+        changeable(
+          isSum
+            ? sumView(old, value, total, key, `gradient of ${name}`)
+            : valueView(total ?? value, `${key} cells`, `gradient of ${name}`),
+          id,
+          "gradient",
+        ),
       ),
     );
   });
@@ -129,14 +133,14 @@ function labelled(title, content) {
 // Each parameter before the update, its gradient, the optimizer's moments, and afterwards. A short
 // rule is an equation of the arrays: after = before - 0.1 * gradient.
 function updateParts(step) {
-  return step.updates.map(([id, old, gradient, value, moments], i) => {
-    const part = (title, number, kind) =>
-      html(
-        "div",
-        { class: `card ${kind}` },
-        html("div", { class: "card-head" }, title),
-        number === null ? quietLine("none") : valueView(number, `update ${i} ${title}`, `${title} of ${nameOf(id)}`),
-      );
+  const updates = step.updates.map(([id, old, gradient, value, moments], i) => {
+    const part = (title, number, kind) => {
+      const view =
+        number === null ? quietLine("none") : valueView(number, `update ${i} ${title}`, `${title} of ${nameOf(id)}`);
+      const name = { before: "value", gradient: "gradient" }[title];
+      const content = name ? changeable(view, id, name) : view;
+      return html("div", { class: `card ${kind}` }, html("div", { class: "card-head" }, title), content);
+    };
     const cards = [
       part("before", old, ""),
       part("gradient", gradient, "backward"),
@@ -151,6 +155,7 @@ function updateParts(step) {
     const body = isRule ? content : [html("div", { class: "cards" }, ...content)];
     return html("section", { class: "part update" }, head, ...body);
   });
+  return [settingsLine(step), ...updates];
 }
 
 // Equations with arrays in the places of their names; the last one gives the parameter.
@@ -203,7 +208,7 @@ function section(title, explanation, phase, cards) {
 
 function arrayCards(entries, role) {
   return entries.map(([id, value], i) => {
-    const content = valueView(value, `${role} ${i} cells`, nameOf(id));
+    const content = changeable(valueView(value, `${role} ${i} cells`, nameOf(id)), id, "value");
     return card(id, `${role} ${i}`, null, [content]);
   });
 }
@@ -214,7 +219,7 @@ function gradientCards(entries) {
     const content =
       value === null
         ? quietLine("no gradient came")
-        : valueView(value, `${key} cells`, `gradient of ${nameOf(id)}`);
+        : changeable(valueView(value, `${key} cells`, `gradient of ${nameOf(id)}`), id, "gradient");
     return card(id, key, null, [content]);
   });
 }
@@ -254,9 +259,13 @@ function contributionCards(step) {
     const key = `gradient out ${i}`;
     const name = `gradient of ${nameOf(id)}`;
     const isSum = how === "added" && old !== null && total !== null;
-    if (isSum) return card(id, key, tag(how), [sumView(old, value, total, key, name)]);
+    if (isSum) {
+      const sum = changeable(sumView(old, value, total, key, name), id, "gradient");
+      return card(id, key, tag(how), [sum]);
+    }
     if (value === null) return card(id, key, tag(how), [quietLine("no gradient")]);
-    return card(id, key, tag(how), [valueView(value, `${key} cells`, name)]);
+    const view = valueView(total ?? value, `${key} cells`, name); // a change may have another total
+    return card(id, key, tag(how), [changeable(view, id, "gradient")]);
   });
 }
 
@@ -329,8 +338,11 @@ function arraysOfVariable(node) {
   const gradient = gradientOf(node.id);
   const where =
     now.gradient.get(node.id) === undefined ? "in grad" : "in the table of backward";
-  const view = (number, what) =>
-    html("div", { class: "card" }, valueView(number, what, `${what} of ${node.label}`));
+  const view = (number, what) => {
+    const shown = valueView(number, what, `${what} of ${node.label}`);
+    const part = what === "array" ? "value" : "gradient";
+    return html("div", { class: "card" }, changeable(shown, node.id, part));
+  };
   return [
     value === undefined ? null : section("Array", null, "forward", [view(value, "array")]),
     gradient === undefined

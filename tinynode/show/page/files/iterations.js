@@ -20,15 +20,22 @@ function drawIterations() {
   if (known.length > 1) drawCurve(known);
 }
 
+// Of a film with changes, the losses without the changes; a dashed curve.
+function lossesBefore() {
+  const before = compared?.losses?.[1] ?? [];
+  return iterations.map((_, index) => (typeof before[index] === "number" ? before[index] : null));
+}
+
 // The curve, in a picture of 100 by 100: every iteration has its place on the slider.
 function drawCurve(known) {
-  const [low, high] = [Math.min(...known), Math.max(...known)];
-  let path = "";
-  losses.forEach((loss, index) => {
-    if (loss !== null) path += `${path ? "L" : "M"}${placeOf(index)} ${heightOf(loss, low, high)}`;
-  });
+  const before = lossesBefore();
+  const all = [...known, ...before.filter((loss) => loss !== null)];
+  const [low, high] = [Math.min(...all), Math.max(...all)];
+  if (compared?.losses) {
+    find("curve-lines").append(svg("path", { class: "curve before", d: pathOf(before, low, high) }));
+  }
   find("curve-lines").append(
-    svg("path", { class: "curve", d: path }),
+    svg("path", { class: "curve", d: pathOf(losses, low, high) }),
     svg("path", { class: "marker pointed", id: "curve-pointed", visibility: "hidden" }),
     svg("path", { class: "marker", id: "curve-marker" }),
   );
@@ -36,6 +43,14 @@ function drawCurve(known) {
   pointAtCurve();
   setText(find("curve-high"), numberText(high));
   setText(find("curve-low"), numberText(low));
+}
+
+function pathOf(list, low, high) {
+  let path = "";
+  list.forEach((loss, index) => {
+    if (loss !== null) path += `${path ? "L" : "M"}${placeOf(index)} ${heightOf(loss, low, high)}`;
+  });
+  return path;
 }
 
 function curveInWords(known) {

@@ -3,12 +3,15 @@
 // The edit is offered where Python can run:
 // - in a page of `python -m tinynode step --serve`: the server runs the program;
 // - in a page whose window, or the window around its frame, has a function `tinynodeRun`, for
-//   instance a course with Python in the browser. `tinynodeRun(text)` runs the program and puts
-//   the new film in the place of this page. It returns a promise of an error text; the empty text
-//   means success. The program's text is `program` of the film's data, else `tinynodeRun.program`.
+//   instance a notebook's extension. `tinynodeRun(text, changes)` runs the program and puts the
+//   new film in the place of this page. It returns a promise of an error text; the empty text means
+//   success. The program's text is `program` of the film's data, else `tinynodeRun.program`;
+// - in a frame of the browser course, where the page around it runs the program.
+//
+// A run may have changes of numbers: see change.js.
 
 const runsHere = hookOf(window) ?? hookOf(parent);
-const runner = runsHere ?? (location.protocol.startsWith("http") ? runOnServer : null);
+const runner = runsHere ?? runnerOutside();
 const program = film.program ?? runsHere?.program;
 const canRun = runner !== null && typeof program === "string";
 let isRunning = false;
@@ -21,8 +24,26 @@ function hookOf(frame) {
   }
 }
 
-async function runOnServer(text) {
-  const { error, output, film: filmed } = await post("run", { program: text });
+function runnerOutside() {
+  if (film.host === "course") return runAround;
+  return location.protocol.startsWith("http") ? runOnServer : null;
+}
+
+// The page around the frame runs its program, and replaces the frame; it answers an error alone.
+function runAround(text, changes = []) {
+  return new Promise((resolve) => {
+    const hear = ({ source, data }) => {
+      if (source !== parent || typeof data?.tinynodeError !== "string") return;
+      removeEventListener("message", hear);
+      resolve(data.tinynodeError);
+    };
+    addEventListener("message", hear);
+    parent.postMessage({ tinynodeChanges: changes }, "*"); // names and numbers of this film
+  });
+}
+
+async function runOnServer(text, changes = []) {
+  const { error, output, film: filmed } = await post("run", { program: text, changes });
   if (!error) location.reload(); // the address keeps the step
   find("show-failure").hidden = !filmed;
   return error && `${error}\n${output ?? ""}`.trim();
@@ -40,6 +61,7 @@ async function post(name, content) {
 // --- the editor --------------------------------------------------------------------------------
 
 function drawEditor() {
+  connectChange();
   if (!canRun) return;
   const panel = find("user-code").parentElement;
   const button = (id, text, title) => html("button", { type: "button", id, title }, text);
