@@ -84,6 +84,19 @@ def test_a_runner_makes_changes(script: Path) -> None:
     assert outcome is not None and outcome.error == "The program has no step to show."
 
 
+@pytest.mark.slow
+def test_each_run_of_a_page_draws_the_same_random_numbers(script: Path) -> None:
+    text = "import tinynode as tn\nlinear = tn.nn.Linear(2, 1)\nlinear(tn.asarray([[1.0, 2.0]]))\n"
+    runner = Runner("script.py", [], quiz=False, limit=60)
+    cells = []
+    for _ in range(2):
+        outcome = runner.run(text)
+        assert outcome is not None and outcome.page is not None
+        data = outcome.page.decode().split('<script type="application/json" id="film">')[1]
+        cells.append(json.loads(data.split("</")[0])["values"])
+    assert cells[0] == cells[1], "the program sets no seed"
+
+
 def test_the_request_has_the_changes() -> None:
     with serving(FakeRunner()) as server:
         content = {"program": "text", "changes": [{"step": 2, "name": "w", "to": "-inf"}]}

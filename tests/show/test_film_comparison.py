@@ -324,7 +324,7 @@ def test_a_page_has_the_arrays_of_both_films_and_their_difference() -> None:
     iteration, step, rows = compared["steps"][0]
     assert (iteration, step) == (0, 0)
     part, node, here, there, gap, words = rows[0]
-    assert part.startswith("operand") and node is not None and words == "3"
+    assert part.startswith("operand") and node is not None and words == "largest difference 3"
     cells = [data["values"][index]["cells"] for index in (there, here, gap)]
     assert cells == [[1.0, 3.0], [2.0, 6.0], [1.0, 3.0]]
     alone = [rows for _, _, rows in compared["steps"] if not rows[0][0]]

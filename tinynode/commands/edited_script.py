@@ -2,15 +2,17 @@
 
 Requirement: each run starts in a fresh process, and ends with the process that asked for the run.
 So this module is a program. The first line of its standard input is a job in JSON: "script",
-"arguments", "text", "quiz", "changes", "page", the path of the page, and "folder", the folder with
-all files of the parent process. When the standard input ends, the parent process is gone. Then the
-folder is removed, and the process ends with all processes of its group.
+"arguments", "text", "quiz", "changes", "seed", "page" and "folder". The seed is that of the random
+generators, the page a path, the folder that of all files of the parent process. When the standard
+input ends, the parent process is gone. Then the folder is removed, and the process ends with all
+processes of its group.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import sys
@@ -18,6 +20,9 @@ import threading
 from pathlib import Path
 from typing import IO, Any
 
+import numpy
+
+from tinynode import random as tn_random
 from tinynode.show.films.changes import Change, from_json
 from tinynode.show.films.what_if import ScriptRuns, rerun
 from tinynode.show.page.document import page
@@ -33,6 +38,7 @@ def main() -> int:
     arguments = (requests, job["folder"])
     threading.Thread(target=_end_with_parent, args=arguments, daemon=True).start()
     runs = ScriptRuns(job["script"], job["arguments"], job["text"])
+    seed_generators(job["seed"])
     try:
         data = _data_of(runs, from_json(job["changes"]), quiz=job["quiz"])
     except ValueError as error:
@@ -42,6 +48,13 @@ def main() -> int:
         text = page({**data, "program": job["text"]})
         Path(job["page"]).write_bytes(text.encode("utf-8", "replace"))
     return runs.status
+
+
+def seed_generators(seed: int) -> None:
+    """Begin the random generators of tinynode, NumPy and Python anew: as in each run of a page."""
+    tn_random.seed(seed)
+    numpy.random.seed(seed)
+    random.seed(seed)
 
 
 def _data_of(runs: ScriptRuns, changes: list[Change], *, quiz: bool) -> dict[str, Any]:

@@ -109,7 +109,8 @@ class Runner:
         limit: float,
         folder: Path | None = None,
     ) -> None:
-        self.job = {"script": script, "arguments": arguments, "quiz": quiz}
+        seed = secrets.randbelow(2**32)  # all runs of a program without a seed draw the same
+        self.job = {"script": script, "arguments": arguments, "quiz": quiz, "seed": seed}
         self.limit = limit
         self.folder = folder
         self._busy = threading.Lock()

@@ -353,6 +353,8 @@ class _Arrays:
         """A difference, with the indexes of its arrays."""
         there, here = one.values
         words = one.words if one.part else ""
+        if words and not one.note:
+            words = f"largest difference {words}"
         if self._added >= MOST_ARRAYS or there is None or here is None:
             return [one.part, one.node, here, None, None, words]
         self._added += 1

@@ -41,8 +41,8 @@ function drawCurve(known) {
   );
   find("curve-lines").setAttribute("aria-label", curveInWords(known));
   pointAtCurve();
-  setText(find("curve-high"), numberText(high));
-  setText(find("curve-low"), numberText(low));
+  setText(find("curve-high"), `max ${numberText(high)}`); // not the ends of the curve
+  setText(find("curve-low"), `min ${numberText(low)}`);
 }
 
 function pathOf(list, low, high) {

@@ -177,7 +177,8 @@ function showMemory() {
   const step = firstSteps[iteration] + position;
   const now = bytesText(memoryTotals[step]);
   const most = `at most ${bytesText(memoryTotals[peakStep])} ${placeWords(peakStep)}`;
-  setText(find("memory-summary"), `${now} at this step, ${most}`);
+  const grown = memory.growth ? `, grows by ${bytesText(memory.growth.bytes)} per iteration` : "";
+  setText(find("memory-summary"), `${now} at this step, ${most}${grown}`);
   const isOpen = find("memory").open;
   find("memory-strip").toggleAttribute("hidden", !isOpen); // an SVG element has no property for it
   if (!isOpen) return;

@@ -44,7 +44,7 @@ function runAround(text, changes = []) {
 
 async function runOnServer(text, changes = []) {
   const { error, output, film: filmed } = await post("run", { program: text, changes });
-  if (!error) location.reload(); // the address keeps the step
+  if (!error) reloadAtTop(); // the address keeps the step
   find("show-failure").hidden = !filmed;
   return error && `${error}\n${output ?? ""}`.trim();
 }
@@ -116,6 +116,12 @@ function connectEditor() {
 // The new film of a program that failed opens at the failing call.
 function openAtFailure() {
   tryToSetAddress(location.pathname);
+  reloadAtTop();
+}
+
+// What is new stands above: the losses, and the reason of a failure.
+function reloadAtTop() {
+  history.scrollRestoration = "manual";
   location.reload();
 }
 
