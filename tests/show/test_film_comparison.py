@@ -241,6 +241,64 @@ def test_a_compiled_function_stands_for_its_steps(device: str) -> None:
     assert show.compare(compiled, wrong).first.part == "result loss"
 
 
+@pytest.mark.parametrize("is_last_wrong", [False, True])
+def test_each_result_of_a_compiled_function_is_compared(is_last_wrong: bool) -> None:
+    factors = (2.0, 3.0) if is_last_wrong else (777.0, 1.0)
+
+    def eager(x: tn.Variable) -> tuple[tn.Variable, tn.Variable]:
+        return F.sum(x * 2.0), F.sum(x * x)
+
+    def wrong(x: tn.Variable) -> tuple[tn.Variable, tn.Variable]:
+        return F.sum(x * factors[0]), F.sum(x * x) * factors[1]
+
+    def film_of(function: Any) -> show.Film:
+        x = tn.asarray([1.0, 2.0, 3.0], requires_grad=True)
+        with show.record() as film:
+            function(x)
+        return film
+
+    assert not show.compare(film_of(eager), film_of(tn.compile(eager)))
+    found = show.compare(film_of(eager), film_of(tn.compile(wrong)))
+    assert found.first is not None and found.first.size == (28.0 if is_last_wrong else 4650.0)
+    assert show.compare(film_of(tn.compile(wrong)), film_of(eager))
+    with pytest.raises(AssertionError, match="the runs differ"):
+        tn.testing.assert_same_run(film_of(eager), film_of(tn.compile(wrong)))
+
+
+@pytest.mark.parametrize("arrays", [True, False])
+def test_whole_arrays_are_compared_where_films_have_them(arrays: bool) -> None:
+    def film_of(numbers: Any) -> show.Film:
+        with show.record(arrays=arrays) as film:
+            F.exp(tn.asarray(numbers))
+        return film
+
+    numbers = np.random.default_rng(0).standard_normal((64, 65))
+    turned = numbers.copy()
+    turned[1::2] = turned[1::2][::-1]  # the order of rows in a batch
+    found = show.compare(film_of(numbers), film_of(turned))
+    assert bool(found) is arrays
+    assert arrays or "2 large arrays were compared by samples" in str(found)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_integers_are_compared_exactly(dtype: Any) -> None:
+    def film_of(number: int) -> show.Film:
+        with show.record() as film:
+            F.concat([tn.asarray(np.asarray([number], dtype)), tn.asarray(np.asarray([1], dtype))])
+        return film
+
+    found = show.compare(film_of(2**60), film_of(2**60 + 1))
+    assert found.first is not None and found.first.size == 1.0
+    assert not show.compare(film_of(2**60), film_of(2**60))
+
+
+@pytest.mark.parametrize("tolerance", ["x", [1.0], 10**400, -1.0, float("nan")])
+def test_a_wrong_tolerance_of_a_comparison(tolerance: Any) -> None:
+    film = compiled_run(False)
+    with pytest.raises((TypeError, ValueError), match="compare: tolerance"):
+        show.compare(film, film, tolerance=tolerance)
+
+
 @pytest.mark.parametrize("stage", ["04", "06", "09"])
 def test_the_engine_of_a_learner_beside_the_package(stage: str) -> None:
     def film_of(package: Any) -> show.Film:

@@ -30,6 +30,7 @@ from typing import Any
 
 from tinynode.atomic_file import replace_file
 from tinynode.errors import describe
+from tinynode.functions.operands import as_number
 from tinynode.safe_files import checked_path
 from tinynode.show.films.changes import Made, to_json
 from tinynode.show.films.differences import (
@@ -97,6 +98,7 @@ class Comparison:
         films: the films.
         replaced: the number of steps in both films that stand for each other: a compiled function,
             and the steps in place of the function.
+        sampled: the number of arrays that were compared by a sample.
         changes: for ``what_if``, the changes of the second film.
         losses: for ``what_if``, the losses of both films, if there are any.
         note: for ``what_if``, a sentence if the program is not the same before the change.
@@ -108,6 +110,7 @@ class Comparison:
     largest: float
     films: tuple[Recording, Recording] = field(repr=False)
     replaced: tuple[int, int] = (0, 0)
+    sampled: int = 0
     changes: tuple[Made, ...] = ()
     losses: Losses | None = field(default=None, repr=False)
     note: str = ""
@@ -136,7 +139,7 @@ class Comparison:
         shared = sum(None not in pair for pair in self.pairs)
         if self.first is None:
             rest = f", up to {self.largest:.2g}" if self.largest else ""
-            return "\n".join([f"no difference in {shared} steps{rest}", *self._compiled()])
+            return "\n".join([f"no difference in {shared} steps{rest}", *self._remarks()])
         differ = {one.steps for one in self.differences if None not in one.steps}
         lines = [
             f"first difference: {self.first}",
@@ -146,14 +149,20 @@ class Comparison:
             own = sum(pair[1 - which] is None for pair in self.pairs) - self.replaced[which]
             if own:
                 lines.append(f"only in the {word} film: {own} steps")
-        return "\n".join([*lines, *self._compiled()])
+        return "\n".join([*lines, *self._remarks()])
 
-    def _compiled(self) -> list[str]:
-        """A line on compiled functions, or none."""
+    def _remarks(self) -> list[str]:
+        """A line on compiled functions, and a line on samples, if there are any."""
         one, other = self.replaced
-        if not one:
-            return []
-        return [f"compiled: {one} steps of the first film are {other} steps of the second film"]
+        lines = []
+        if one:
+            lines = [
+                f"compiled: {one} steps of the first film are {other} steps of the second film"
+            ]
+        if self.sampled:
+            cure = "record(arrays=True) keeps whole arrays"
+            lines.append(f"{self.sampled} large arrays were compared by samples; {cure}")
+        return lines
 
     # --- formats ---------------------------------------------------------------------------------
 
@@ -213,8 +222,10 @@ def compare(film_a: Recording, film_b: Recording, *, tolerance: float | None = N
             )
         if not film.steps:
             raise ValueError(f"compare: {name} has no steps: its block ran nothing of tinynode.")
-    if tolerance is not None and not (0.0 <= tolerance < math.inf):
-        raise ValueError(f"compare: tolerance must be a number, 0 or more, got {tolerance}.")
+    if tolerance is not None:
+        tolerance = as_number("compare", "tolerance", tolerance)
+        if not 0.0 <= tolerance < math.inf:
+            raise ValueError(f"compare: tolerance must be 0 or more, got {tolerance}.")
     one, other = Side(film_a), Side(film_b)
     pairs = aligned(one.keys, other.keys)
     runs = compiled_runs(pairs, one, other)
@@ -238,7 +249,13 @@ def compare(film_a: Recording, film_b: Recording, *, tolerance: float | None = N
     numbers = [(number_of(i), number_of(j)) for i, j in pairs]
     films = film_a, film_b
     return Comparison(
-        titles, numbers, differences, largest, films, (len(replaced[0]), len(replaced[1]))
+        titles,
+        numbers,
+        differences,
+        largest,
+        films,
+        replaced=(len(replaced[0]), len(replaced[1])),
+        sampled=sum(one.is_sampled for one in found),
     )
 
 

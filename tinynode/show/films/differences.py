@@ -66,6 +66,7 @@ class Difference:
         note: a difference without a number, such as two shapes.
         node: the id of the node in the picture of the second film, or None.
         differs: False for a distance within the tolerance.
+        is_sampled: True if a film has a sample of the array: see ``record(arrays=True)``.
     """
 
     steps: tuple[int | None, int | None]
@@ -76,6 +77,7 @@ class Difference:
     note: str = ""
     node: str | None = None
     differs: bool = True
+    is_sampled: bool = False
 
     def __str__(self) -> str:
         one, other = self.steps
@@ -143,13 +145,21 @@ class Side:
             cls = film.classes.get(step["class"] or "")
             self.compiled.append(cls is NetFunction)
 
-    def results_of(self, steps: Sequence[int]) -> tuple[int, list[Part]] | None:
-        """The last forward step of some, with its results; None without a forward step."""
-        for step in reversed(steps):
-            if self.keys[step][0] == "forward":
-                parts = [part for part in self.parts[step] if part.name.startswith(RESULT)]
-                return step, parts
-        return None
+    def results_of(self, steps: Sequence[int]) -> list[tuple[int, Part]]:
+        """The results of the forward steps of some, each with its step."""
+        return [
+            (step, part)
+            for step in steps
+            if self.keys[step][0] == "forward"
+            for part in self.parts[step]
+            if part.name.startswith(RESULT)
+        ]
+
+    def content(self, part: Part, *, is_whole: bool) -> Content | None:
+        """The array of a part; None for a whole array of which the film has a sample."""
+        if part.value is None:
+            return None
+        return self.values.whole(part.value) if is_whole else self.values.content(part.value)
 
 
 def event_of(kind: str, function: str) -> str:
@@ -248,16 +258,42 @@ def compiled_runs(
 def compare_results(
     one: Side, other: Side, first: list[int], second: list[int], tolerance: float | None
 ) -> Iterator[Difference]:
-    """The results of a compiled function, and of the steps in its place."""
-    end, other_end = one.results_of(first), other.results_of(second)
-    if end is None or other_end is None:
-        return
-    i, results = end
-    j, others = other_end
-    if len(results) != len(others):
-        return
-    for a, b in zip(results, others, strict=True):
-        yield from compare_parts((i + 1, j + 1), one.events[i], one, a, other, b, tolerance)
+    """The results of a compiled function, and of the steps in its place.
+
+    Each result of the compiled function is looked for among the results of the steps. If none is
+    equal, the result is a difference from the last other one of the same shape.
+    """
+    is_first = one.compiled[first[0]]
+    results, others = one.results_of(first), other.results_of(second)
+    compiled, rest = (results, others) if is_first else (others, results)
+    missing = []
+    for result in compiled:
+        found = [_beside(one, other, result, eager, is_first, tolerance) for eager in rest]
+        equal = [number for number, difference in enumerate(found) if not difference.differs]
+        if equal:
+            yield found[equal[-1]]
+            del rest[equal[-1]]
+        else:
+            missing.append(result)
+    for result in missing:
+        found = [_beside(one, other, result, eager, is_first, tolerance) for eager in rest]
+        found.sort(key=lambda difference: not difference.note)  # another shape has a note
+        if found:
+            yield found[-1]
+
+
+def _beside(
+    one: Side,
+    other: Side,
+    compiled: tuple[int, Part],
+    eager: tuple[int, Part],
+    is_first: bool,
+    tolerance: float | None,
+) -> Difference:
+    """The distance of a result of a compiled function and a result of a step."""
+    (i, a), (j, b) = (compiled, eager) if is_first else (eager, compiled)
+    (found,) = compare_parts((i + 1, j + 1), one.events[i], one, a, other, b, tolerance)
+    return found
 
 
 def compare_steps(
@@ -305,11 +341,14 @@ def compare_parts(
             values = a.value, b.value
             yield Difference(steps, event, a.name, math.inf, values, note, b.node)
         return
-    first, second = one.values.content(a.value), other.values.content(b.value)
+    first, second = (one.content(a, is_whole=True), other.content(b, is_whole=True))
+    is_sampled = first is None or second is None
+    if first is None or second is None:
+        first, second = one.values.content(a.value), other.values.content(b.value)
     size, note = distance(first, second)
     differs = bool(note) or size > limit_of(first, second, tolerance)
     values = a.value, b.value
-    yield Difference(steps, event, a.name, size, values, note, b.node, differs)
+    yield Difference(steps, event, a.name, size, values, note, b.node, differs, is_sampled)
 
 
 # --- pairs of arrays -----------------------------------------------------------------------------
@@ -326,6 +365,10 @@ def distance(one: Content, other: Content) -> tuple[float, str]:
         return math.inf, f"shapes {one.shape} and {other.shape}"
     if one.bad != other.bad:
         return math.inf, f"{one.bad} and {other.bad} elements that are not finite"
+    if one.dtype.kind in "biu" and other.dtype.kind in "biu":
+        integers = [numpy.frombuffer(x.cells, x.dtype).astype(object) for x in (one, other)]
+        gap = max((abs(int(x) - int(y)) for x, y in zip(*integers, strict=True)), default=0)
+        return float(gap), ""
     a, b = one.numbers(), other.numbers()
     if not a.size:
         return 0.0, ""

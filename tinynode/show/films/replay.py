@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tinynode.functions.operands import as_number
 from tinynode.show.films.differences import Difference, event_of
 from tinynode.show.films.nodes import Recording
 from tinynode.show.films.replayed_steps import StepReplayer
@@ -94,8 +95,10 @@ class Replay:
 
 def replay(film: Recording, tolerance: float | None = None) -> Replay:
     """The work of ``Film.replay``."""
-    if tolerance is not None and not (0.0 <= tolerance < math.inf):
-        raise ValueError(f"Film.replay: tolerance must be a number, 0 or more, got {tolerance}.")
+    if tolerance is not None:
+        tolerance = as_number("Film.replay", "tolerance", tolerance)
+        if not 0.0 <= tolerance < math.inf:
+            raise ValueError(f"Film.replay: tolerance must be 0 or more, got {tolerance}.")
     steps = StepReplayer(film, tolerance)
     steps.run()
     functions = {node.id: node.label for node in film.nodes}
