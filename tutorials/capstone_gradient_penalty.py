@@ -43,7 +43,7 @@ tn.show.points(np.concatenate([first, second]), cloud, title="How far apart?")
 # $$L = -\mathrm{gap} + 10 \cdot \mathrm{mean} \left(\left|\frac{df}{dx}\right| - 1\right)^2$$
 #
 # The training needs the gradient of this loss by the weights: the gradient of a formula that
-# contains a gradient. This is **double backprop** (step 16). The idea is from Gulrajani and
+# contains a gradient. This is **double backprop** (step 22). The idea is from Gulrajani and
 # others, *Improved Training of Wasserstein GANs*, 2017.
 #
 # ## Predict
@@ -223,11 +223,11 @@ with tn.hooks.MemoryHook() as memory:
 # ## What you have built
 # | what was needed | you know it from |
 # |---|---|
-# | the critic: layers, Adam | step 12 |
+# | the critic: layers, Adam | step 9 |
 # | the order of backward, and sums where a Variable is used twice | steps 4 to 6 |
-# | what is kept between forward and backward, and freed after it | steps 7, 8 |
-# | gradients that are Variables; functions for gradients | steps 16, 17 |
-# | checks of gradients | steps 3, 13, 18 |
+# | what is kept between forward and backward, and freed after it | steps 11, 12 |
+# | gradients that are Variables; functions for gradients | steps 22, 23 |
+# | checks of gradients | steps 3, 14, 24 |
 # | other devices | electives `portability`, `devices`, `fast_path`, `your_own_backend` |
 #
 # You have written or read each of these parts.

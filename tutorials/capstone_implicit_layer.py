@@ -180,7 +180,7 @@ tn.show.lines(
 # A training with such gradients does not fail. It goes into a slightly wrong direction.
 #
 # ## Fix it
-# The checks of step 18 find it: `check_backward` compares with differences, and
+# The checks of step 24 find it: `check_backward` compares with differences, and
 # `check_double_backward` does the same for the gradient of the gradient.
 
 

@@ -57,7 +57,7 @@ def gaussian(x, w):
 
 # %% [markdown]
 # `F.broadcast_arrays` repeats the inputs to their common shape. Its own backward adds up the
-# gradients of repeated elements (step 11), so the class has inputs of equal shapes only.
+# gradients of repeated elements (step 7), so the class has inputs of equal shapes only.
 #
 # ## Predict
 # A row says: on these inputs the function equals this NumPy function, and its gradients are right.
@@ -83,7 +83,7 @@ print("claims that fail:", failures(gaussian, one_row))
 
 # %% [markdown]
 # This is what `failures` does for a row. The value is compared for each dtype, in shape and dtype
-# too. Then come `check_backward` and `check_double_backward` of step 18.
+# too. Then come `check_backward` and `check_double_backward` of step 24.
 
 # %%
 print(inspect.getsource(row_module.check_row))

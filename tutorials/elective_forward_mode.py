@@ -76,7 +76,7 @@ print("two calls: ", tn.to_host(jvp(f, x, v)[1]).round(6))
 print("row by row:", (by_rows(f, x) @ v.numpy()).round(6))
 
 # %% [markdown]
-# Two passes, for any number of results. The next cell counts the passes with a hook (step 20), for
+# Two passes, for any number of results. The next cell counts the passes with a hook (step 26), for
 # a function with 1000 results:
 
 

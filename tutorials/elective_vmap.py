@@ -61,7 +61,7 @@ losses = tn.vmap(told, in_axes=(None, 0, 0))(w, xs, ts)
 print("outside:", losses.shape)
 
 # %% [markdown]
-# One line. `f` sees a single example, on the device `vmap(numpy)`. A hook (step 20) shows the
+# One line. `f` sees a single example, on the device `vmap(numpy)`. A hook (step 26) shows the
 # arrays below, with the hidden axis:
 
 

@@ -39,7 +39,8 @@
 #
 # Gradients of outputs and of inputs are tuples again. The argument `target_input_indexes` says
 # which inputs need a gradient. An operation with a single input may ignore the argument: the value
-# is always `(0,)`. For `Square`, with $g_x = g_y \cdot 2x$:
+# is always `(0,)`. And $2x$ needs the array of the input. So `apply` keeps the arrays of the
+# inputs from now on, as `self.input_arrays`. For `Square`, with $g_x = g_y \cdot 2x$:
 #
 # <!-- mynode: functions/exponential.py Square -->
 
@@ -145,7 +146,7 @@ class Forgetful(Square):
     """As Square, but its backward ignores gy."""
 
     def backward(self, target_input_indexes, grad_outputs):
-        x = self.inputs[0].array
+        (x,) = self.input_arrays
         return (2.0 * x,)
 
 
@@ -183,6 +184,7 @@ print("bytes of the gradients:", sum(np.asarray(box.grad).nbytes for box in boxe
 # |---|---|
 # | `core/variable.py` | the line for `grad`, as above |
 # | `core/function_node.py` | a method `backward` that raises `NotImplementedError`, as `forward` |
+# | | in `apply`: `arrays = tuple(x.array for x in inputs)`, and `self.input_arrays = arrays` |
 # | `functions/exponential.py` | `Square.backward`, as above; `Exp.backward`, by yourself |
 # | `functions/arithmetic.py` | `Negative.backward`, by yourself |
 # | `functions/trigonometric.py` | `Sin` and `sin`, by yourself |

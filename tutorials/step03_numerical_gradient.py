@@ -151,7 +151,7 @@ class Forgetful(Square):
     """As Square, but its backward ignores gy."""
 
     def backward(self, target_input_indexes, grad_outputs):
-        return (2.0 * self.inputs[0].array,)
+        return (2.0 * self.input_arrays[0],)
 
 
 def forgetful(x):

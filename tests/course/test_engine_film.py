@@ -92,8 +92,8 @@ def test_the_queue_has_the_waiting_functions_by_rank() -> None:
     assert queues == [["Add"], ["Square", "Square"], ["Square"], [], []]
 
 
-def test_freed_arrays_are_noted_from_step_7_on() -> None:
-    package = engine("08")
+def test_freed_arrays_are_noted_from_step_11_on() -> None:
+    package = engine("12")
     x = package.Variable(np.array(3.0), name="x")
     with tn.show.record() as film:
         y = x + 1.0
@@ -105,7 +105,7 @@ def test_freed_arrays_are_noted_from_step_7_on() -> None:
 
 
 def test_a_script_beside_the_learners_package_is_filmed(tmp_path: Path) -> None:
-    write_files(mynode.reference("09"), tmp_path / "mynode")
+    write_files(mynode.reference("13"), tmp_path / "mynode")
     script = tmp_path / "train.py"
     script.write_text(
         "import numpy as np\nfrom mynode import Variable, square\n"
@@ -118,7 +118,7 @@ def test_a_script_beside_the_learners_package_is_filmed(tmp_path: Path) -> None:
 
 
 def test_an_error_of_the_engine_ends_the_sweep_and_is_raised() -> None:
-    package = engine("09")
+    package = engine("13")
     with tn.show.record() as film, pytest.raises(ValueError, match=r"set y\.grad first"):
         package.square(package.Variable(np.ones(3))).backward()
     assert film.steps[-1]["error"]["name"] == "ValueError"
@@ -126,7 +126,7 @@ def test_an_error_of_the_engine_ends_the_sweep_and_is_raised() -> None:
 
 def test_a_long_film_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tinynode_course.engine_recorder.MAX_STEPS", 5)
-    package = engine("09")
+    package = engine("13")
     x = package.Variable(np.array(3.0))
     with tn.show.record() as film:
         for _ in range(9):
@@ -143,7 +143,7 @@ def test_a_film_ends_after_the_most_steps() -> None:
     ):
         _ = x * x * x * x
     assert len(film) == 2
-    package = engine("09")
+    package = engine("13")
     x = package.Variable(np.array(3.0))
     with tn.show.record(most=2) as film:
         _ = x * x * x * x

@@ -55,8 +55,8 @@ SAMPLE = (
     "elective_jacobians",
     "first_picture",
     "start_tabular",
-    "step18_double_check",
-    "step20_hooks",
+    "step24_double_check",
+    "step26_hooks",
 )
 """Programs for jax and sycl, which compile each operation."""
 

@@ -308,9 +308,9 @@ def test_hidden_checks_pass_on_solutions_and_fail_on_stubs(
 @pytest.mark.slow
 def test_checks_are_tests_of_pytest(tmp_path: Path) -> None:
     (tmp_path / "ada").mkdir()
-    step = sources.find("13")
+    step = sources.find("14")
     text = step.solution.read_text(encoding="utf-8")
-    (tmp_path / "ada" / "step13.py").write_text(text.replace("1 - y * y", "1 - y"))
+    (tmp_path / "ada" / "step14.py").write_text(text.replace("1 - y * y", "1 - y"))
     (tmp_path / "test_other.py").write_text("1 / 0")  # not collected
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
 
@@ -327,12 +327,12 @@ def test_checks_are_tests_of_pytest(tmp_path: Path) -> None:
 
     done = run("--learner", "ada", "--learner-hidden")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "ada::step13::FOUND names three functions. PASSED" in done.stdout
+    assert "ada::step14::FOUND names three functions. PASSED" in done.stdout
     assert re.search(r"The backward of all six is right, for many inputs. FAILED", done.stdout)
     assert "Not yet: the gradient of Tanh" in done.stdout and "Traceback" not in done.stdout
-    assert "ada::step13::hidden: FOUND has the three names, in any order" in done.stdout
+    assert "ada::step14::hidden: FOUND has the three names, in any order" in done.stdout
     assert "test_other" not in done.stdout
-    done = run("--learner", "ada", "-k", "step13 and blamed")
+    done = run("--learner", "ada", "-k", "step14 and blamed")
     assert done.returncode == 0 and "1 passed, 4 deselected" in done.stdout
     done = run("--learner", "nobody")
     assert done.returncode == 4 and "there is no such folder" in done.stderr
@@ -467,15 +467,15 @@ def test_the_distribution_for_teachers_has_what_the_wheel_of_learners_has_not(
             archive.extractall(tmp_path / "site")
     theirs, teachers = names[ROOT.name], names["course_solutions"]
     assert not [name for name in theirs if "hidden/" in name or "course_solutions" in name]
-    assert "tinynode_course/tutorials/hunts/stubs/step13.py" in theirs
-    assert "tinynode_course_solutions/hidden/step13.py" in teachers
-    assert "tinynode_course_solutions/hunts/step13.py" in teachers
+    assert "tinynode_course/tutorials/hunts/stubs/step14.py" in theirs
+    assert "tinynode_course_solutions/hidden/step14.py" in teachers
+    assert "tinynode_course_solutions/hunts/step14.py" in teachers
     (tmp_path / "work").mkdir()
-    solution = sources.find("13").solution.read_text(encoding="utf-8")
-    (tmp_path / "work" / "step13.py").write_text(solution)
+    solution = sources.find("14").solution.read_text(encoding="utf-8")
+    (tmp_path / "work" / "step14.py").write_text(solution)
     path = os.pathsep.join([str(tmp_path / "site"), checking.environment()["PYTHONPATH"]])
     done = subprocess.run(
-        [sys.executable, "-m", "tinynode.learn", "check", "13", "--json", "--hidden"],
+        [sys.executable, "-m", "tinynode.learn", "check", "14", "--json", "--hidden"],
         cwd=tmp_path / "work",
         env={**checking.environment(), "PYTHONPATH": path},
         capture_output=True,
@@ -496,6 +496,6 @@ def test_both_distributions_have_one_version() -> None:
 @pytest.mark.slow
 def test_a_forked_examination_seals_the_solutions_too(tmp_path: Path) -> None:
     """The tests of the course examine by a fork of a server, with the examiner's own main."""
-    step = sources.find("13")
-    (tmp_path / "step13.py").write_text(READS.format(str(step.solution)))
-    assert "read solution" in [event["event"] for event in events_of(step, tmp_path / "step13.py")]
+    step = sources.find("14")
+    (tmp_path / "step14.py").write_text(READS.format(str(step.solution)))
+    assert "read solution" in [event["event"] for event in events_of(step, tmp_path / "step14.py")]

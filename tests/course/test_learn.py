@@ -387,7 +387,7 @@ def test_steps_are_found_in_order_with_their_files(course: Path) -> None:
     assert (second.key, last.key, last.work) == ("10", "last", "last.py")
     assert first.title == "Step 1: doubling"
     assert first.stub.exists() and not last.stub.exists()
-    assert [sources.part(step)[0] for step in (first, second, last)] == ["A", "C", "C"]
+    assert [sources.part(step)[0] for step in (first, second, last)] == ["A", "B", "C"]
     assert sources.part(last) == "Capstones"
 
 
@@ -787,7 +787,7 @@ def test_the_program_that_runs_a_notebook(
         (b"\xff\xfe", "is damaged"),
         (b"[]", "another version"),
         (b'{"format": 99, "steps": {}}', "another version"),
-        (b'{"format": 2, "steps": {"01": 3}}', "another version"),
+        (b'{"format": 3, "steps": {"01": 3}}', "another version"),
     ],
 )
 def test_a_broken_file_is_set_aside(learn, content: bytes, said: str) -> None:
@@ -807,13 +807,28 @@ def test_progress_of_the_first_edition_keeps_its_place(learn) -> None:
     Path(NAME).write_text(json.dumps({"format": 1, "steps": done}))
     progress = Progress(Path.cwd())
     passed = [key for key in (*done, "16", "compile") if progress.of(key).get("passed")]
-    assert passed == ["13", "16", "compile"]
+    assert passed == ["14", "compile"]
     assert progress.of("gradient_penalty") == {"passed": True}
+
+
+def test_progress_of_the_second_edition_has_todays_numbers(learn) -> None:
+    """The mynode of a learner has what it had: only the numbers of the steps are others."""
+    done = {key: {"passed": True} for key in ("05", "07", "09", "11", "12", "16", "compile")}
+    Path(NAME).write_text(json.dumps({"format": 2, "steps": done}))
+    progress = Progress(Path.cwd())
+    today = [f"{number:02}" for number in range(27)] + ["compile"]
+    passed = [key for key in today if progress.of(key).get("passed")]
+    assert passed == ["05", "07", "08", "09", "11", "13", "compile"]
+    assert "old order" in progress.warnings[0] and "22 to 26" in progress.warnings[0]
+    progress.note("10", started=True)
+    again = Progress(Path.cwd())
+    assert json.loads(Path(NAME).read_text())["format"] == 3
+    assert again.warnings == [] and again.of("13")["passed"]
 
 
 def test_facts_that_make_no_sense_are_survived(learn) -> None:
     facts = {"hints": "many", "attempts": None, "passed": 0, "mine": 7}
-    Path(NAME).write_text(json.dumps({"format": 2, "steps": {"01": facts}, "more": 1}))
+    Path(NAME).write_text(json.dumps({"format": 3, "steps": {"01": facts}, "more": 1}))
     assert "Hint 1" in learn("hint", "1")[1]
     learn("start", "1")
     assert learn("check", "1")[0] == 1

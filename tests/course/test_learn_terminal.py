@@ -179,7 +179,7 @@ def test_a_step_in_a_real_terminal(tmp_path: Path) -> None:
     environment = checking.environment() | {"TERM": "xterm-256color", "PAGER": "cat"}
     environment.pop("NO_COLOR", None)
     with running(
-        [sys.executable, "-m", "tinynode.learn", "run", "16"],
+        [sys.executable, "-m", "tinynode.learn", "run", "22"],
         cwd=tmp_path,
         stdin=theirs,
         stdout=theirs,
@@ -202,7 +202,7 @@ def test_a_step_in_a_real_terminal(tmp_path: Path) -> None:
     text = written.decode()
     end = text.partition("You wrote: nothing but zeros")[2]
     assert "\x1b[1mGoal.\x1b[0m" in text and "begins with" in end
-    assert Progress(tmp_path).of("16") == {"predictions": ["nothing but zeros"]}
+    assert Progress(tmp_path).of("22") == {"predictions": ["nothing but zeros"]}
 
 
 def test_questions_can_be_left_out(

@@ -35,7 +35,7 @@ import tinynode as tn
 from tinynode import functions as fn
 from tinynode_course import mynode, use_mynode
 
-LAST = "15"
+LAST = "17"
 """The last step of part C."""
 
 OPERATIONS = (

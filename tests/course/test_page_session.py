@@ -15,7 +15,7 @@ from tinynode_course import cells, mynode, page_session, same_process, sources
 from tinynode_course.page_session import PageSession
 
 PLAIN = next(s for s in sources.steps() if s.stub.exists() and not s.builds)
-BUILDER = sources.find("08")
+BUILDER = sources.find("12")
 
 
 class Page:

@@ -28,7 +28,7 @@ EXERCISES = [s for s in STEPS if s.stub.exists() and s.check.exists() and s.solu
 BUILDERS = [step for step in mynode.builders() if step.builds]
 PORTABLE = [step for step in STEPS if "portable" in cells.read(step.path)[0].tags]
 SECTIONS = ["Predict", "Run", "See", "Break it", "Fix it", "Exercise"]
-LAST = 20
+LAST = 26
 """The number of the last step."""
 
 
@@ -68,7 +68,7 @@ def verdict(events: list[dict]) -> bool:
 
 def test_the_steps_are_numbered_without_a_gap() -> None:
     keys = [step.key for step in STEPS if step.kind == "step"]
-    still_to_write = {"00", "14", "15"}
+    still_to_write = {"08", "10", "18", "19", "20", "21"}
     expected = {f"{number:02}" for number in range(LAST + 1)}
     assert expected - still_to_write <= set(keys) <= expected
     assert len({step.key for step in STEPS}) == len(STEPS)
@@ -186,8 +186,8 @@ def test_the_front_page_names_every_step() -> None:
 
 @each(STEPS)
 def test_a_step_uses_of_the_package_what_it_may(step: Step) -> None:
-    """The first nine build an engine of their own: of tinynode they take the pictures only."""
-    is_mynode = "01" <= step.key <= "09"
+    """The steps that build the engine take the pictures of tinynode only."""
+    is_mynode = "01" <= step.key <= "08" or "11" <= step.key <= "13"
     for node in ast.walk(ast.parse(step.path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             module = node.module or ""
@@ -239,11 +239,11 @@ def test_the_checks_pass_on_the_solution(step: Step, tmp_path: Path) -> None:
 def test_the_checks_hold_on_later_stages_until_the_last_that_they_fit(
     step: Step, tmp_path: Path
 ) -> None:
-    """On the engine of step 9, and on the last stage that the checks fit."""
+    """On the engines of steps 9 and 13, and on the last stage that the checks fit."""
     module = sources.load(step.check, f"tinynode_check_{step.name}")
     until = getattr(module, "UNTIL", BUILDERS[-1].key)
     for later in BUILDERS:
-        if step.key < later.key <= until and later.key in ("09", until):
+        if step.key < later.key <= until and later.key in ("09", "13", until):
             folder = tmp_path / later.key
             mynode.write_files(mynode.reference(later.key), folder / mynode.NAME)
             events = events_of(step, folder / step.work)

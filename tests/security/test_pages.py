@@ -16,7 +16,7 @@ from course_site import Tab, built_site, served, wait_for
 from tools.page_policy import POLICY, inline_scripts, source, with_policy
 
 ROOT = Path(__file__).resolve().parents[2]
-STEP = "step16_gradients_are_variables"
+STEP = "step22_gradients_are_variables"
 SINKS = re.compile(
     r"\.(inner|outer)HTML\s*\+?=|insertAdjacentHTML|document\.write|createContextualFragment"
     r"|\beval\(|new Function|setAttribute\(\"on|javascript:"
@@ -217,7 +217,7 @@ def test_a_hostile_progress_file_is_text(tab: Tab, tmp_path: Path) -> None:
     original = tab.page.evaluate("tinynodePage.cells[0].original")
     edit = {"original": original, "text": ATTACK}
     steps = {
-        "step16": {"cells": {0: edit}, "files": {ATTACK: ATTACK}},
+        "step22": {"cells": {0: edit}, "files": {ATTACK: ATTACK}},
         "mynode": {"files": {ATTACK: ATTACK, "mynode/__init__.py": ATTACK}},
     }
     assert load(tab, steps, tmp_path).startswith("Read 2 entries")
@@ -236,19 +236,19 @@ def test_a_hostile_progress_file_is_text(tab: Tab, tmp_path: Path) -> None:
     [
         None,
         [],
-        {"step16": None},
-        {"step16": []},
+        {"step22": None},
+        {"step22": []},
         {"a b": {}},
         {"x" * 41: {}},
-        {"step16": {"cells": []}},
-        {"step16": {"cells": {"0": {"original": 1, "text": "x"}}}},
-        {"step16": {"files": {"a": 1}}},
-        {"step16": {"files": {str(number): "" for number in range(2000)}}},
-        {"step16": {"hints": -1}},
-        {"step16": {"hints": "<b>"}},
-        {"step16": {"passed": 1}},
-        {"step16": {"__proto__": {}}},
-        {"step16": {ATTACK: True}},
+        {"step22": {"cells": []}},
+        {"step22": {"cells": {"0": {"original": 1, "text": "x"}}}},
+        {"step22": {"files": {"a": 1}}},
+        {"step22": {"files": {str(number): "" for number in range(2000)}}},
+        {"step22": {"hints": -1}},
+        {"step22": {"hints": "<b>"}},
+        {"step22": {"passed": 1}},
+        {"step22": {"__proto__": {}}},
+        {"step22": {ATTACK: True}},
     ],
 )
 def test_damaged_progress_is_refused(tab: Tab, steps: Any, tmp_path: Path) -> None:

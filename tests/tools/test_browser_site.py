@@ -16,7 +16,7 @@ from tools.browser_site import __main__ as browser_site
 from tools.browser_site.backtrace import side_module
 
 STEPS = sources.steps()
-FILMED = "step16_gradients_are_variables"
+FILMED = "step22_gradients_are_variables"
 PROGRAM = """\
 import numpy as np
 import tinynode as tn

@@ -26,7 +26,7 @@ SEARCHES = {
 PLACES = (
     "",
     "tutorials/",
-    "tutorials/step09_no_grad_and_unchain/",
+    "tutorials/step13_no_grad_and_unchain/",
     "read-the-core/",
     "reference/functions/",
     "reference/functions/losses/",
@@ -100,7 +100,7 @@ def test_the_site_in_a_browser(browser: Any, tmp_path: Path) -> None:
         page.goto(home)
         page.get_by_role("link", name="Start in the browser").click()
         assert "/tutorials/" in page.url
-        for place in ("tutorials/step09_no_grad_and_unchain/", "reference/functions/losses/"):
+        for place in ("tutorials/step13_no_grad_and_unchain/", "reference/functions/losses/"):
             page.goto(home + place)
             assert page.locator(".md-footer__link--next").count() == 1, place
             assert page.locator(".md-footer__link--prev").count() == 1, place

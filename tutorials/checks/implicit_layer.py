@@ -103,7 +103,7 @@ def check_training(work):
             angle = work.kepler(m, F.broadcast_to(e, (8,)))
             F.mean_squared_error(angle, tn.asarray(target)).backward()
             if e.grad is None:
-                raise CheckFailed("the gradient of e", "a number", "None", "See check 3.")
+                raise CheckFailed("the gradient of e", "a number", "None", "See check 03.")
             e.array = e.array - 0.5 * e.grad
     look = "From observed angles E, 60 steps find e. The gradient of e leads elsewhere."
     expect_close("the eccentricity found", e.array, np.array([0.6]), look, rtol=1e-3)

@@ -12,10 +12,11 @@ from tinynode_course.mynode import mistake
 HINTS = (
     "Begin with Variable: one more line in __init__, self.grad = None. Then give each operation "
     "a method backward; the page shows that of Square.",
-    "forward stores nothing by itself: in backward, the input box is self.inputs[0].",
+    "backward needs the arrays that forward had. apply keeps them: self.input_arrays = arrays, "
+    "with arrays = tuple(x.array for x in inputs).",
     "grad_outputs is a tuple with one array: (gy,) = grad_outputs. Return a tuple as well.",
     "The last lines: Negative `return (-gy,)`, Exp `return (gy * np.exp(x),)`, Sin "
-    "`return (gy * np.cos(x),)`, where x is self.inputs[0].array.",
+    "`return (gy * np.cos(x),)`, after (x,) = self.input_arrays.",
 )
 
 VALUES = np.array([0.5, -1.0, 2.0])
@@ -124,8 +125,8 @@ MISTAKES = (
         mistake(
             "02",
             "functions/trigonometric.py",
-            "self.inputs[0].array",
-            "self.outputs[0].array",
+            "(x,) = self.input_arrays",
+            "x = self.outputs[0].array",
         ),
     ),
     (

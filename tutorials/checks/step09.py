@@ -1,4 +1,4 @@
-"""Exercise 9: does the graph have the right beginning and the right end?"""
+"""Checks of exercise 9: each new part, then a network that learns the digits."""
 
 from __future__ import annotations
 
@@ -6,233 +6,252 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import expect_close, expect_equal, expect_raises, expect_true
-from tinynode_course.mynode import mistake
+from tinynode.nn.datasets import load_digits
+from tinynode_course.checks import (
+    expect_close,
+    expect_equal,
+    expect_gradients,
+    expect_raises,
+    expect_true,
+)
+from tinynode_course.mynode import reference
 
 HINTS = (
-    "no_backprop_mode needs try: yield, and finally: put back the value from before the block. "
-    "Blocks may be nested, so the old value is not always True.",
-    "run_backward: targets = tuple(i for i, node in enumerate(function.inputs) if "
-    "node.requires_grad). Then a loop over targets in place of all inputs.",
-    "backward: raise ValueError if y.creator_node is None, or if y.grad is None and y.array.size "
-    "is not 1. Set y.grad = None after it has gone into the table.",
-    "unchain_backward: waiting = [self.node]; in a loop, pop a node; if it has a creator, add the "
-    "creator's inputs to waiting, and unchain the node.",
+    "Begin with what the page shows: functions/network.py, random.py, nn/initializers.py, "
+    "nn/module.py, nn/layers.py, SGD. Then relu, the losses and Adam, which the page leaves out.",
+    "ReLU: the gradient passes where x > 0: gy * (x > 0), with (x,) = self.input_arrays. "
+    "SoftmaxCrossEntropy.backward: p = exp(log_softmax(x)); subtract 1 at each row's label; "
+    "divide by the number of rows; multiply by gloss. The gradient of the labels is None.",
+    "Adam.update_one: m = b1 * moments.get('m', 0.0) + (1 - b1) * grad, v likewise with "
+    "grad * grad; divide m by 1 - b1**count and v by 1 - b2**count; return the new array and "
+    "{'m': m, 'v': v}.",
 )
 
-
-def count(y: Any) -> int:
-    """The number of operations behind y."""
-    seen, waiting = {None}, [y.creator_node]
-    while waiting:
-        function = waiting.pop()
-        if function not in seen:
-            seen.add(function)
-            waiting += [node.creator_node for node in function.inputs]
-    return len(seen) - 1
+_RNG = np.random.default_rng(12)
+X, W, B = _RNG.normal(size=(4, 3)), _RNG.normal(size=(2, 3)), _RNG.normal(size=2)
+LABELS = np.array([1, 0, 2, 1])
 
 
-def check_no_backprop_mode(work: Any) -> None:
-    """no_backprop_mode records no graph, and puts the setting back"""
-    x = work.Variable(np.array(3.0))
-    look = "configuration.py: set config.enable_backprop, and keep the value from before"
-    with work.no_backprop_mode():
-        expect_equal(
-            "config.enable_backprop in the block", work.config.enable_backprop, False, look
-        )
-        y = x * x
-        with work.no_backprop_mode():
-            pass
-        what = "config.enable_backprop after an inner block"
-        expect_equal(what, work.config.enable_backprop, False, look)
-    expect_equal("config.enable_backprop after the block", work.config.enable_backprop, True, look)
-    what = "the creator of a result of the block"
-    expect_equal(what, y.creator_node, None, "core/function_node.py: apply asks config")
-    look = "core/function_node.py, apply: without a graph an output wants no gradient"
-    expect_equal("requires_grad of a result of the block", y.requires_grad, False, look)
-    expect_close("the result of the block", y.array, 9.0, "core/function_node.py, apply")
-    try:
-        with work.no_backprop_mode():
-            raise KeyError
-    except KeyError:
-        pass
-    look = "configuration.py: try: yield, finally: put the old value back"
-    what = "config.enable_backprop after an error in a block"
-    expect_equal(what, work.config.enable_backprop, True, look)
-
-
-def check_requires_grad(work: Any) -> None:
-    """outputs want a gradient if an input does; integers and numbers want none"""
-    x, data = work.Variable(np.array(3.0)), work.Variable(np.array(5.0), requires_grad=False)
-    whole = work.Variable(np.array([1, 2]))
-    look = "core/variable.py: requires_grad=None means: true for floating-point numbers"
-    found = (x.requires_grad, data.requires_grad, whole.requires_grad)
-    expect_equal("requires_grad of 3.0, of data, of integers", found, (True, False, False), look)
-    look = "core/function_node.py, apply: an output wants a gradient if an input does"
-    found = ((x * data).requires_grad, (data * data).requires_grad, (whole * whole).requires_grad)
-    expect_equal(
-        "requires_grad of x * data, data * data, integers", found, (True, False, False), look
-    )
-    expect_equal("the creator of data * data", (data * data).creator_node, None, look)
-    look = "functions/arithmetic.py, as_operands: Variable(..., requires_grad=False)"
-    nodes = (2.0 * x - 1.0).creator_node.inputs
-    found = tuple(node.requires_grad for node in nodes)
-    expect_equal("requires_grad of the inputs of (2 x) - 1", found, (True, False), look)
-
-
-def check_targets(work: Any) -> None:
-    """backward asks for wanted gradients only"""
-    asked = []
-
-    class Sum(work.FunctionNode):  # type: ignore[misc, name-defined]
-        def forward(self, inputs: Any) -> Any:
-            return (inputs[0] + inputs[1] + inputs[2],)
-
-        def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
-            asked.append(target_input_indexes)
-            return grad_outputs[0], None, grad_outputs[0]
-
-    x, data, w = (work.Variable(np.array(2.0), requires_grad=wish) for wish in (True, False, True))
-    Sum().apply((x, data, w))[0].backward()
-    look = "core/backprop.py, run_backward: the positions of inputs with requires_grad"
-    expect_equal("target_input_indexes", asked, [(0, 2)], look)
-    expect_equal(
-        "the gradients", (float(x.grad), data.grad, float(w.grad)), (1.0, None, 1.0), look
-    )
-    look = "functions/arithmetic.py, Multiply.backward: None for a position that is not asked for"
-    gx, gy = (x * data).creator_node.backward((0,), (np.array(1.0),))
-    expect_equal("Multiply.backward((0,), ...)", (float(gx), gy), (2.0, None), look)
-    gx, gy = (data * x).creator_node.backward((1,), (np.array(1.0),))
-    expect_equal("Multiply.backward((1,), ...)", (gx, float(gy)), (None, 2.0), look)
-
-
-def check_again(work: Any) -> None:
-    """backward may run again: gradients add up, and y.grad is used up"""
-    x = work.Variable(np.array(3.0))
-    y = work.square(x) * x
-    for times in (1, 2, 3):
-        y.backward()
-        look = "core/backprop.py: begin with a new table, and set y.grad = None"
-        expect_close(f"the gradient of x^3 at 3, {times} times", x.grad, 27.0 * times, look)
-    x = work.Variable(np.array([1.0, 2.0]))
-    y = work.square(x)
-    y.grad = np.array([10.0, 1.0])
+def check_relu(work: Any) -> None:
+    """relu, and its gradient"""
+    x = np.array([-2.0, -0.5, 0.0, 0.5, 3.0])
+    look = "functions/activation.py: forward is np.maximum(x, 0)"
+    expect_close("relu(x)", work.relu(work.Variable(x)).array, np.maximum(x, 0), look)
+    v = work.Variable(x)
+    y = work.relu(v)
+    y.grad = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
     y.backward()
-    expect_close("the gradient from y.grad = [10, 1]", x.grad, [20.0, 4.0], look)
-    expect_true("y.grad is None after backward", y.grad is None, look)
+    look = "ReLU.backward: gy where x is above 0, else 0; at 0 itself 0"
+    expect_close("the gradient of relu", v.grad, [0.0, 0.0, 0.0, 4.0, 5.0], look)
 
 
-def check_errors(work: Any) -> None:
-    """backward says why it cannot start"""
-    look = "core/backprop.py, backward: raise ValueError before anything else happens"
-    x = work.Variable(np.array([1.0, 2.0]))
-    expect_raises("backward of a leaf", ValueError, work.Variable(np.array(1.0)).backward, look)
-    expect_raises("backward of an array of two numbers", ValueError, work.square(x).backward, look)
-    one = work.square(work.Variable(np.array([3.0])))
-    one.backward()  # an array of a single number
+def check_linear(work: Any) -> None:
+    """linear, and its gradients"""
+    y = work.linear(X, work.Variable(W), work.Variable(B))
+    look = "functions/network.py: y = x @ w.T, plus the bias if there is one"
+    expect_close("linear(x, w, b)", y.array, X @ W.T + B, look)
+    look = "Linear.backward: gx = gy W, gW = gy^T x, gb = the sum of the rows of gy"
+    expect_gradients("linear(x, w)", work.linear, [X, W], work.Variable, look)
+    expect_gradients("linear(x, w, b)", work.linear, [X, W, B], work.Variable, look)
 
 
-def check_unchain(work: Any) -> None:
-    """unchain cuts the graph, unchain_backward frees all of it"""
-    x = work.Variable(np.array(0.5))
-    a = work.tanh(x)
-    b = work.square(a)
-    a.unchain()
-    b.backward()
-    look = "core/variable_node.py, unchain: the node forgets its creator"
-    expect_true("x has no gradient after a.unchain()", x.grad is None, look)
-    expect_close("the gradient of a", a.grad, 2 * a.array, look)
-    look = "core/variable.py, unchain_backward: a loop to the leaves"
-    a = work.tanh(x)
-    b = work.square(a)
-    c = a * b
-    c.unchain_backward()
-    found = [v.creator_node for v in (a, b, c)]
-    expect_equal("the creators after c.unchain_backward()", found, [None] * 3, look)
-    y = x
-    for _ in range(20_000):
-        y = y + 0.0
-    y.unchain_backward()
-    expect_equal("the operations behind a chain of 20,000, unchained", count(y), 0, look)
+def check_cross_entropy(work: Any) -> None:
+    """softmax_cross_entropy, and its gradient"""
+    p = np.exp(X) / np.exp(X).sum(axis=1, keepdims=True)
+    expected = -np.log(p[np.arange(4), LABELS]).mean()
+    look = "SoftmaxCrossEntropy.forward: the mean over the rows of -log(p[label])"
+    loss = work.softmax_cross_entropy(work.Variable(X), LABELS)
+    expect_close("the loss", loss.array, expected, look)
+    look = "SoftmaxCrossEntropy.backward: (p - one_hot) / n, times gloss"
+    expect_gradients(
+        "softmax_cross_entropy",
+        lambda x: work.softmax_cross_entropy(x, LABELS),
+        [X],
+        work.Variable,
+        look,
+    )
+    large = work.Variable(np.array([[1000.0, 0.0], [0.0, -1000.0]]))
+    loss = work.softmax_cross_entropy(large, np.array([0, 0])).array
+    look = "exp(1000) is inf. Subtract the largest score of each row before exp"
+    expect_close("the loss of large scores, all right", loss, 0.0, look)
 
 
-def check_windows(work: Any) -> None:
-    """truncated backpropagation: the values flow, the gradients stay in the last window"""
-    numbers = (1.0, -0.5, 0.3, 0.8, -1.2, 0.4, 0.1)
-    for length, window in ((7, 3), (6, 3), (7, 100)):
-        w, h = work.Variable(np.array(0.7)), work.Variable(np.array(0.0), requires_grad=False)
-        value = slope = 0.0
-        for step, number in enumerate(numbers[:length]):
-            if step % window == 0:
-                h.unchain_backward()
-                slope = 0.0
-            h = work.tanh(w * h + number)
-            before, value = value, np.tanh(0.7 * value + number)
-            slope = (1 - value * value) * (before + 0.7 * slope)
-        h.backward()
-        about = f"{length} numbers in windows of {window}"
-        look = "core/variable.py, unchain_backward: cut the creators, and keep the arrays"
-        expect_close(f"the last h, {about}", h.array, value, look)
-        expect_equal(
-            f"the operations behind h, {about}", count(h), 3 * ((length - 1) % window + 1), look
+def check_mean_squared_error(work: Any) -> None:
+    """mean_squared_error, and its gradient"""
+    t = X[::-1].copy()
+    got = work.mean_squared_error(work.Variable(X), t).array
+    look = "functions/loss.py: mean of the squared difference"
+    expect_close("mean_squared_error", got, np.mean((X - t) ** 2), look)
+    expect_gradients("mean_squared_error", work.mean_squared_error, [X, t], work.Variable, look)
+
+
+def check_module(work: Any) -> None:
+    """Module finds parameters"""
+    from mynode import nn
+
+    class Inner(nn.Module):
+        def __init__(self) -> None:
+            self.a = nn.Parameter(np.zeros(1))
+            self.other = work.Variable(np.zeros(1))
+            self.number = 3
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            self.first = Inner()
+            self.rest = [nn.Parameter(np.zeros(2)), (Inner(),)]
+            self.again = self.first
+
+        def forward(self, x: Any) -> Any:
+            return x
+
+    model = Outer()
+    wanted = [model.first.a, model.rest[0], model.rest[1][0].a]
+    found = list(model.parameters())
+    look = "Module.parameters: walk vars(self), modules inside, lists and tuples; each once"
+    expect_equal("the number of parameters", len(found), 3, look)
+    same = all(a is b for a, b in zip(found, wanted, strict=True))
+    expect_true("the parameters come in the order of assignment", same, look)
+    expect_equal("model(5)", model(5), 5, "__call__ calls forward")
+    for p in found:
+        p.grad = np.ones(p.array.shape)
+    model.cleargrads()
+    cleared = all(p.grad is None for p in found)
+    expect_true("model.cleargrads() clears all gradients", cleared, "Module.cleargrads")
+
+
+def check_layers(work: Any) -> None:
+    """Linear and Sequential"""
+    from mynode import nn
+
+    work.seed(0)
+    layer = nn.Linear(200, 100)
+    weight = layer.weight.array.copy()
+    expect_equal("the weight's shape", weight.shape, (100, 200), "Linear: (out_size, in_size)")
+    look = "lecun_normal: the deviation is the root of 1 / fan_in"
+    expect_close("200 times the weight's variance", 200 * weight.var(), 1.0, look, rtol=0.1)
+    expect_close("the first bias", layer.bias.array, np.zeros(100), "zeros")
+    expect_true("a layer without bias has none", nn.Linear(2, 2, bias=False).bias is None, "bias")
+    work.seed(0)
+    again = nn.Linear(200, 100).weight.array
+    expect_close("the weight after the same seed", again, weight, "random.py: seed starts anew")
+    model = nn.Sequential(nn.Linear(3, 5), work.relu, nn.Linear(5, 2))
+    expect_equal("the parameters of a Sequential", len(model.parameters()), 4, "self.layers")
+    first, second = model.layers[0], model.layers[2]
+    hidden = np.maximum(X @ first.weight.array.T + first.bias.array, 0)
+    expected = hidden @ second.weight.array.T + second.bias.array
+    look = "Sequential.forward: each layer gets the output of the layer before"
+    expect_close("the output of a Sequential", model(X).array, expected, look)
+
+
+def check_optimizers(work: Any) -> None:
+    """SGD and Adam, step by step"""
+    from mynode import nn
+
+    grads = [np.array([0.5, -2.0]), np.array([0.1, 0.1]), np.array([-1.0, 4.0])]
+    p = nn.Parameter(np.array([1.0, 2.0]))
+    before = p.array
+    optimizer = nn.SGD([p], lr=0.1)
+    p.grad = grads[0]
+    optimizer.update()
+    expect_close("a step of SGD", p.array, [0.95, 2.2], "p - lr * g")
+    look = "step returns a new array: a graph may still keep the old one"
+    expect_close("the old array, after the step", before, [1.0, 2.0], look)
+    optimizer.cleargrads()
+    expect_true("cleargrads clears", p.grad is None, "Optimizer.cleargrads")
+    look = "update raises a ValueError for a parameter whose grad is None"
+    expect_raises("update without a gradient", ValueError, optimizer.update, look)
+    p = nn.Parameter(np.array([1.0, 2.0]))
+    optimizer = nn.Adam([p], lr=0.1)
+    value, m, v = np.array([1.0, 2.0]), 0.0, 0.0
+    for t, g in enumerate(grads, 1):
+        p.grad = g
+        optimizer.update()
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        value = value - 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        look = (
+            "Adam.update_one: the formula of the docstring; m and v go on in moments, t is count"
         )
-        expect_close(f"the gradient of w, {about}", w.grad, slope, look)
+        expect_close(f"the parameter after step {t} of Adam", p.array, value, look)
 
 
-_BACKPROP, _VARIABLE, _CONFIGURATION = "core/backprop.py", "core/variable.py", "configuration.py"
-_FUNCTION, _ARITHMETIC = "core/function_node.py", "functions/arithmetic.py"
+def train(work: Any, x: Any, labels: Any, rounds: int) -> Any:
+    """A trained network of two layers."""
+    from mynode import nn
 
-MISTAKES = (
+    work.seed(0)
+    order = np.random.default_rng(0)
+    model = nn.Sequential(nn.Linear(x.shape[1], 64), work.relu, nn.Linear(64, 10))
+    optimizer = nn.Adam(model, lr=0.005)
+    for _ in range(rounds):
+        for batch in np.array_split(order.permutation(len(x)), len(x) // 32):
+            loss = work.softmax_cross_entropy(model(x[batch]), labels[batch])
+            optimizer.cleargrads()
+            loss.backward()
+            optimizer.update()
+    return model
+
+
+def check_digits(work: Any) -> None:
+    """your framework reads digits"""
+    digits = load_digits()
+    model = train(work, digits.train_images[:1000], digits.train_labels[:1000], 8)
+    scores = model(digits.held_out_images).array
+    right = float((scores.argmax(axis=1) == digits.held_out_labels).mean())
+    look = (
+        "Each part passed by itself. Do cleargrads, backward and update see the same Parameters?"
+    )
+    expect_true(f"of new digits {right:.0%} are right, at least 90 %", right >= 0.9, look)
+
+
+def _wrong(path: str, right: str, wrong: str) -> dict[str, str]:
+    text = reference("09")[path]
+    assert right in text, right
+    return {path: text.replace(right, wrong)}
+
+
+MISTAKES: tuple[tuple[str, dict[str, str]], ...] = (
     (
-        "no_backprop_mode always ends with True",
-        mistake(
-            "09",
-            _CONFIGURATION,
-            "config.enable_backprop = before",
-            "config.enable_backprop = True",
+        "relu lets the gradient pass everywhere",
+        _wrong("functions/activation.py", "gy * (x > 0)", "gy"),
+    ),
+    (
+        "the gradient of the loss is not divided by the number of rows",
+        _wrong("functions/cross_entropy.py", "gx * (gloss / max(len(labels), 1))", "gx * gloss"),
+    ),
+    (
+        "the loss forgets the gradient that comes in",
+        _wrong("functions/cross_entropy.py", "(gloss / max(len(labels), 1))", "(1 / len(labels))"),
+    ),
+    (
+        "exp of large scores overflows",
+        _wrong("functions/cross_entropy.py", "x - x.max(axis=1, keepdims=True)", "x"),
+    ),
+    (
+        "labels get a gradient of zeros, so integers are added up",
+        _wrong(
+            "core/backprop.py",
+            "        if gx is None:  # labels have no gradient\n            continue\n",
+            "",
         ),
     ),
     (
-        "after an error the setting stays",
-        mistake(
-            "09",
-            _CONFIGURATION,
-            "    try:\n        yield\n    finally:\n        config.enable_backprop = before",
-            "    yield\n    config.enable_backprop = before",
+        "the parameters of modules in lists are not found",
+        _wrong("nn/module.py", "isinstance(value, list | tuple)", "isinstance(value, tuple)"),
+    ),
+    (
+        "Adam does not correct its means",
+        _wrong("nn/optimizers.py", "m / (1 - b1**count)", "m"),
+    ),
+    (
+        "SGD changes the array in place",
+        _wrong(
+            "nn/optimizers.py",
+            "return array - self.lr * grad, moments",
+            "array -= self.lr * grad\n        return array, moments",
         ),
     ),
     (
-        "apply records a graph without a wish",
-        mistake("09", _FUNCTION, "        if wanted:\n", "        if config.enable_backprop:\n"),
-    ),
-    (
-        "backward asks for all gradients",
-        mistake(
-            "09",
-            _BACKPROP,
-            "enumerate(function.inputs) if node.requires_grad",
-            "enumerate(function.inputs)",
-        ),
-    ),
-    (
-        "y.grad is not used up",
-        mistake("09", _BACKPROP, "    y.grad = None  # used up\n", ""),
-    ),
-    (
-        "unchain_backward cuts the result only",
-        mistake("09", _VARIABLE, "                waiting += node.creator_node.inputs\n", ""),
-    ),
-    (
-        "a plain number wants a gradient",
-        mistake(
-            "09",
-            _ARITHMETIC,
-            "        y = Variable(y, requires_grad=False)",
-            "        y = Variable(y)",
-        ),
-    ),
-    (
-        "an array of many numbers begins with ones",
-        mistake("09", _BACKPROP, "y.grad is None and y.array.size != 1", "False"),
+        "the gradient of the bias is that of the first row",
+        _wrong("functions/network.py", "rows.sum(axis=0)", "rows[0]"),
     ),
 )

@@ -1,259 +1,195 @@
-"""Exercise 11: are the gradients of broadcast inputs right, for many shapes?"""
+"""Exercise 11: are the gradients right, and does no graph stay in memory?"""
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import expect_close, expect_equal, expect_raises, expect_true
+from tinynode_course.checks import expect_close, expect_equal, expect_true
 from tinynode_course.mynode import mistake
 
 HINTS = (
-    "Write the two shapes in two lines, so that they end in the same column. Each column where "
-    "shape has a 1, or nothing at all, is an axis to sum over.",
-    "Two sorts of axes: new = g.ndim - len(shape) axes in front, which shape does not have; then "
-    "those where shape has a 1. The second sort must stay, with length 1: keepdims=True.",
-    "unbroadcast: g = g.sum(axis=tuple(range(new))), then return g.sum(axis=..., keepdims=True) "
-    "with the axes where shape has a 1.",
-    "Sum.backward: kept = the shape of the input with 1 at self.axes; gx = "
-    "np.broadcast_to(gy.reshape(kept), shape).copy().",
+    "Work in the order of the page, and run the check after each file: the first checks need "
+    "VariableNode and Variable only.",
+    "run_backward: targets as before; grad_outputs = the table's entries of function.outputs, "
+    "taken out with pop. An output is a weak reference: output() is the node, or None.",
+    "run_backward ends with a loop over function.inputs and the gradients: gradients[node] = gx "
+    "if node not in gradients else gradients[node] + gx.",
+    "write_to_leaves: for node, gx in gradients.items(): x = node.get_variable_or_none(). If x is "
+    "None, skip it. Else x.grad = gx if x.grad is None else x.grad + gx.",
 )
 
-PAIRS = 200
+
+@contextlib.contextmanager
+def without_collector() -> Iterator[None]:
+    """In this block, the garbage collector does not run."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
-def pairs_of_shapes() -> Iterator[Any]:
-    """Pairs that broadcast: one full shape, some of its axes made 1, some left out in front."""
-    rng = np.random.default_rng(11)
-    for _ in range(PAIRS):
-        full = rng.integers(1, 4, size=rng.integers(0, 5))
-        shapes = []
-        for _ in range(2):
-            shape = np.where(rng.random(len(full)) < 0.4, 1, full)
-            left_out = int(rng.integers(0, len(full) + 1)) if rng.random() < 0.5 else 0
-            shapes.append(tuple(int(n) for n in shape[left_out:]))
-        yield shapes[0], shapes[1], rng
-
-
-def summed_back(g: Any, shape: tuple[int, ...]) -> Any:
-    """The sum over repetitions, found by following each element to its source."""
-    size = int(np.prod(shape, dtype=int))
-    sources = np.broadcast_to(np.arange(size).reshape(shape), g.shape)
-    return np.bincount(sources.ravel(), g.ravel(), minlength=size).reshape(shape)
-
-
-def check_shapes(work: Any) -> None:
-    """Variables and nodes know their shapes"""
-    x = work.Variable(np.zeros((2, 3), np.float32))
-    look = "core/variable.py: properties that ask self.array"
-    for name in ("shape", "ndim", "size", "dtype"):
-        expect_true(f"a Variable has the property {name}", hasattr(x, name), look)
-    found = (x.shape, x.ndim, x.size, str(x.dtype))
-    expect_equal("shape, ndim, size and dtype", found, ((2, 3), 2, 6, "float32"), look)
-    look = "core/variable_node.py: self.shape = variable.array.shape"
-    expect_equal("the shape of the node", x.node.shape, (2, 3), look)
-
-
-def check_the_example(work: Any) -> None:
-    """unbroadcast brings a gradient of shape (3, 4) back to (3, 1) and to (4,)"""
-    from mynode.functions.shapes import unbroadcast
-
-    g = np.arange(12.0).reshape(3, 4)
-    for shape, look in (
-        ((3, 1), "sum over the axis where the shape has a 1, and keep the axis: keepdims=True"),
-        ((4,), "shapes line up at their ends: the first axis of g is new here"),
-        ((3, 4), "nothing was repeated: nothing is to be summed"),
-        ((), "all axes are new: the result is a single number"),
-    ):
-        what = f"unbroadcast(g, {shape}) for g of shape (3, 4)"
-        expect_close(what, unbroadcast(g, shape), summed_back(g, shape), look)
-
-
-def check_many_shapes(work: Any) -> None:
-    """unbroadcast is right for many shapes"""
-    from mynode.functions.shapes import unbroadcast
-
-    for left, right, rng in pairs_of_shapes():
-        g = np.asarray(rng.normal(size=np.broadcast_shapes(left, right)))
-        for shape in left, right:
-            look = "line the two shapes up at their ends. Over which axes do you sum, and why?"
-            what = f"unbroadcast(g, {shape}) for g of shape {g.shape}"
-            expect_close(what, unbroadcast(g, shape), summed_back(g, shape), look)
-
-
-def check_arithmetic(work: Any) -> None:
-    """+, -, * and / have the right gradients, for many shapes"""
-    for left, right, rng in pairs_of_shapes():
-        x, y = rng.normal(size=left), rng.uniform(0.5, 2.0, size=right)
-        g = np.asarray(rng.normal(size=np.broadcast_shapes(left, right)))
-        for name, z, gx, gy in (
-            ("add", x + y, g, g),
-            ("subtract", x - y, g, -g),
-            ("multiply", x * y, g * y, g * x),
-            ("divide", x / y, g / y, -g * x / y**2),
-        ):
-            a, b = work.Variable(np.asarray(x)), work.Variable(np.asarray(y))
-            result = getattr(work, name)(a, b)
-            about = f"{name} of shapes {left} and {right}"
-            expect_close(about, result.array, z, f"functions/arithmetic.py: forward of {name}")
-            result.grad = g
-            result.backward()
-            look = (
-                f"functions/arithmetic.py: backward of {name} ends with self.unbroadcast(gx, gy)"
-            )
-            expect_close(f"the gradient of x, {about}", a.grad, summed_back(gx, left), look)
-            expect_close(f"the gradient of y, {about}", b.grad, summed_back(gy, right), look)
-
-
-def check_numbers_and_arrays(work: Any) -> None:
-    """numbers and arrays beside a Variable work, and float32 stays float32"""
-    x = work.Variable(np.array([[0.5, 1.5]], np.float32))
-    y = 1.0 / (2.0 * x - 4) + x / 2
-    look = "as_operands: np.asarray(y, np.result_type(x.array, y))"
-    expect_equal("the dtype of 1 / (2 x - 4) + x / 2", str(y.dtype), "float32", look)
-    expected = 1 / (2 * x.array - 4) + x.array / 2
-    expect_close("1 / (2 x - 4) + x / 2", y.array, expected, "both orders of /", rtol=1e-5)
-    column = np.array([[1.0], [2.0]], np.float32)
-    z = column * x
-    expect_close("an array times a Variable", z.array, column * x.array, look)
-    found = [node.requires_grad for node in z.creator_node.inputs]
-    expect_equal("requires_grad of the array and of x", found, [False, True], look)
-
-
-def check_refusals(work: Any) -> None:
-    """shapes that do not broadcast are refused"""
-    look = "type_check.py, broadcasts: each pair of lengths is equal, or has a 1"
-    for left, right in ((3,), (4, 2)), ((2, 3), (2,)), ((2, 1, 3), (3, 2)):
-        inputs = work.Variable(np.zeros(left)), work.Variable(np.zeros(right))
-        what = f"add of shapes {left} and {right}"
-        error: Any = expect_raises(
-            what, work.InvalidType, lambda inputs=inputs: work.add(*inputs), look
-        )
-        for shape in left, right:
-            expect_true(f"the message has {shape}", str(shape) in error.actual, look)
-
-
-def check_shape_operations(work: Any) -> None:
-    """reshape, broadcast_to and sum_to have the right values and gradients"""
-    rng = np.random.default_rng(1)
-    for name, shape, new, value, gradient in (
-        ("reshape", (2, 3), (3, 2), lambda x: x.reshape(3, 2), lambda g: g.reshape(2, 3)),
-        ("reshape", (2, 3), (-1,), lambda x: x.reshape(6), lambda g: g.reshape(2, 3)),
-        ("broadcast_to", (3, 1), (2, 3, 4), None, None),
-        ("sum_to", (2, 3, 4), (3, 1), None, None),
-        ("sum_to", (2, 3), (2, 3), None, None),
-    ):
-        x = work.Variable(rng.normal(size=shape))
-        y = getattr(work, name)(x, new)
-        array = x.array
-        if value is None:
-            sums, repeats = name == "sum_to", name == "broadcast_to"
-            expected = summed_back(array, new) if sums else np.broadcast_to(array, new)
-        else:
-            sums = repeats = False
-            expected = value(array)
-        about = f"{name} from {shape} to {new}"
-        expect_close(about, y.array, expected, f"functions/shapes.py: {name}")
-        y.grad = g = rng.normal(size=y.array.shape)
-        y.backward()
-        if sums:
-            expected = np.broadcast_to(g, shape)
-        elif repeats:
-            expected = summed_back(g, shape)
-        else:
-            expected = gradient(g)
-        expect_close(f"the gradient, {about}", x.grad, expected, "the backward of this operation")
-        what = f"the gradient can be written to, {about}"
-        expect_true(what, x.grad.flags.writeable, "np.broadcast_to(...).copy()")
-
-
-def check_reductions(work: Any) -> None:
-    """sum and mean have the right values and gradients"""
-    rng = np.random.default_rng(2)
-    for shape in (2, 3), (4,), (2, 3, 2), ():
-        axes = [None, *range(-len(shape), len(shape))] + ([(0, 1)] if len(shape) > 1 else [])
-        for axis in axes:
-            for keepdims in False, True:
-                array = np.asarray(rng.normal(size=shape))
-                for name, divisor in (("sum", 1), ("mean", array.size)):
-                    x = work.Variable(array)
-                    y = getattr(work, name)(x, axis=axis, keepdims=keepdims)
-                    about = f"{name} of shape {shape}, axis={axis}, keepdims={keepdims}"
-                    look = f"functions/statistical.py: {name}"
-                    expected = getattr(np, name)(array, axis=axis, keepdims=keepdims)
-                    expect_close(about, y.array, expected, look)
-                    y.grad = g = np.asarray(rng.normal(size=expected.shape))
-                    y.backward()
-                    kept = np.sum(array, axis=axis, keepdims=True).shape
-                    count = array.size // max(1, int(np.prod(kept))) if divisor > 1 else 1
-                    expected = np.broadcast_to(g.reshape(kept), shape) / count
-                    look = "gx = gy, with the summed axes of length 1, repeated"
-                    expect_close(f"the gradient, {about}", x.grad, expected, look)
-
-
-def check_gradients_are_checked(work: Any) -> None:
-    """a gradient of a wrong shape is an error"""
-
-    class Naive(work.FunctionNode):  # type: ignore[misc, name-defined]
-        def forward(self, inputs: Any) -> Any:
-            return (inputs[0] + inputs[1],)
-
-        def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
-            return grad_outputs[0], grad_outputs[0]
-
-    x, y = work.Variable(np.zeros((3, 1))), work.Variable(np.zeros(4))
-    z = work.sum(Naive().apply((x, y))[0])
-    look = "core/backprop.py: run_backward calls check_shape(function, i, gx)"
-    error = expect_raises("a gradient of shape (3, 4) for (3, 1)", ValueError, z.backward, look)
-    for fact in ("Naive", "(3, 1)", "(3, 4)"):
+def check_nodes(work: Any) -> None:
+    """a Variable has a node, and the node holds the Variable weakly"""
+    x = work.Variable(np.array(3.0), name="x")
+    look = "core/variable.py: __init__ makes self.node = VariableNode(self)"
+    expect_true("a Variable has the attribute node", hasattr(x, "node"), look)
+    expect_true("x.node is a VariableNode", isinstance(x.node, work.VariableNode), look)
+    look = "core/variable_node.py: VariableNode.__init__"
+    facts = (x.node.name, x.node.creator_node, x.node.rank)
+    expect_equal(
+        "the name, the creator and the rank of the node of a leaf", facts, ("x", None, 0), look
+    )
+    expect_equal("the shape of the node of a number", x.node.shape, (), look)
+    look = "core/variable_node.py: get_variable_or_none calls the weak reference"
+    expect_true("x.node.get_variable_or_none() is x", x.node.get_variable_or_none() is x, look)
+    with without_collector():
+        node = x.node
+        del x
+        look = "core/variable_node.py: self._variable = weakref.ref(variable)"
         expect_true(
-            f"the message has {fact!r}", fact in str(error), "core/backprop.py: check_shape"
+            "after `del x`, the node has no Variable", node.get_variable_or_none() is None, look
         )
 
 
-_SHAPES, _ARITHMETIC = "functions/shapes.py", "functions/arithmetic.py"
-_STATISTICAL, _CHECK = "functions/statistical.py", "type_check.py"
+def check_edges(work: Any) -> None:
+    """an operation holds nodes: of its inputs strongly, of its outputs weakly"""
+    x = work.Variable(np.array(3.0))
+    y = work.square(x)
+    look = "core/variable.py: creator_node and rank are properties that ask self.node"
+    expect_true(
+        "y.creator_node is y.node.creator_node", y.creator_node is y.node.creator_node, look
+    )
+    expect_equal(
+        "the ranks of x, of y and of y.node", (x.rank, y.rank, y.node.rank), (0, 1, 1), look
+    )
+    look = "core/function_node.py, apply: self.inputs = tuple(x.node for x in inputs)"
+    expect_true("y.creator_node.inputs[0] is x.node", y.creator_node.inputs[0] is x.node, look)
+    look = "core/function_node.py, apply: weakref.ref(y.node) for each output"
+    output = y.creator_node.outputs[0]
+    expect_true("outputs holds a weak reference", isinstance(output, weakref.ref), look)
+    expect_true("the weak reference gives y.node", output() is y.node, look)
+
+
+def check_gradients(work: Any) -> None:
+    """the gradients are those of step 6"""
+    look = "core/backprop.py, run_backward: add to an entry that is there already"
+    x = work.Variable(np.array(3.0))
+    a = work.square(x)
+    (work.square(a) + a * x).backward()
+    expect_close("the gradient of x^4 + x^3 at 3", x.grad, 135.0, look)
+    x, w = work.Variable(np.array([0.5, -1.0])), work.Variable(np.array([2.0, 3.0]))
+    y = work.exp(x) * w - work.sin(w)
+    y.grad = np.array([1.0, 10.0])
+    y.backward()
+    look = "functions/: backward reads self.input_arrays, as since step 2"
+    gy = np.array([1.0, 10.0])
+    expect_close("the gradient of x", x.grad, gy * np.exp(x.array) * w.array, look)
+    expect_close("the gradient of w", w.grad, gy * (np.exp(x.array) - np.cos(w.array)), look)
+
+
+def check_leaves(work: Any) -> None:
+    """leaves have gradients that add up; inner Variables have none"""
+    x = work.Variable(np.array(3.0))
+    y = work.square(x)
+    z = work.sin(y)
+    z.backward()
+    look = "core/backprop.py, run_backward: take the gradients of the outputs out: gradients.pop"
+    expect_true("the inner Variable y has no grad", y.grad is None, look)
+    look = "core/backprop.py, write_to_leaves: add to a grad that is there already"
+    work.square(x).backward()
+    expect_close("the gradient of x after two backwards", x.grad, 6 * np.cos(9.0) + 6.0, look)
+
+
+def check_dropped_variables(work: Any) -> None:
+    """Variables may be dropped before backward"""
+    with without_collector():
+        x = work.Variable(np.array(3.0))
+        y = x + x
+        w = work.Variable(np.array(2.0))
+        z = work.square(y) * w
+        array, variable = weakref.ref(y), weakref.ref(w)
+        del y, w
+        look = "core/function_node.py, apply: store nodes only, and no Variable"
+        expect_true("the inner Variable is gone", array() is None, look)
+        expect_true("the leaf w is gone", variable() is None, look)
+        z.backward()
+        look = "core/backprop.py: the way goes over nodes; write_to_leaves skips what is gone"
+        expect_close("the gradient of x", x.grad, 48.0, look)
+
+
+def check_memory(work: Any) -> None:
+    """without the collector, arrays and graph go at once"""
+    with without_collector():
+        for backward in (False, True):
+            x = work.Variable(np.array(3.0))
+            y = work.square(x * x)
+            if backward:
+                y.backward()
+            parts = {
+                "the array of y": weakref.ref(y.array),
+                "the node of y": weakref.ref(y.node),
+                "the operation": weakref.ref(y.creator_node),
+            }
+            del y
+            after = "after backward and `del y`" if backward else "after `del y`"
+            look = "which object still refers to y, to its node or to its operation, in a circle?"
+            for name, part in parts.items():
+                expect_true(f"{name} is gone {after}", part() is None, look)
+
+
+def check_long_chain(work: Any) -> None:
+    """a chain of 20,000 operations works, and goes"""
+    x = y = work.Variable(np.array(1.0))
+    for _ in range(20_000):
+        y = y + 0.0
+    y.backward()
+    expect_close("the gradient of x", x.grad, 1.0, "core/backprop.py: a loop, no recursion")
+
+
+_BACKPROP, _NODE, _FUNCTION = "core/backprop.py", "core/variable_node.py", "core/function_node.py"
 
 MISTAKES = (
     (
-        "the new axes in front are summed, those of length 1 are not",
-        mistake("11", _SHAPES, "g.sum(axis=repeated, keepdims=True)", "g"),
-    ),
-    (
-        "the shapes are lined up at their beginnings",
-        mistake("11", _SHAPES, "tuple(range(new))", "tuple(range(len(shape), g.ndim))"),
-    ),
-    (
-        "the mean is taken in place of the sum",
-        mistake("11", _SHAPES, "g.sum(axis=repeated", "g.mean(axis=repeated"),
-    ),
-    (
-        "both gradients are brought to the shape of the first input",
-        mistake("11", _ARITHMETIC, "unbroadcast(gy, y.shape)", "unbroadcast(gy, x.shape)"),
-    ),
-    (
-        "negative axes are not counted from the front",
-        mistake("11", _STATISTICAL, "i + ndim if i < 0 else i for i in axes", "i for i in axes"),
-    ),
-    (
-        "broadcasts lines the shapes up at their beginnings",
+        "an operation holds its outputs strongly",
         mistake(
             "11",
-            _CHECK,
-            "zip(reversed(left.value), reversed(right.value))",
-            "zip(left.value, right.value)",
+            _FUNCTION,
+            "        return outputs\n",
+            "        self.kept = outputs\n        return outputs\n",
         ),
     ),
     (
-        "a number is float64 beside float32",
-        mistake("11", _ARITHMETIC, "np.asarray(y, np.result_type(x.array, y))", "np.asarray(y)"),
-    ),
-    (
-        "the sign of the second gradient of a division is lost",
+        "a node holds its Variable strongly",
         mistake(
-            "11", _ARITHMETIC, "self.unbroadcast(gx, -gx * z)", "self.unbroadcast(gx, gx * z)"
+            "11",
+            _NODE,
+            "self._variable = weakref.ref(variable)",
+            "self._variable = lambda: variable",
         ),
+    ),
+    (
+        "the gradients of outputs stay in the table",
+        mistake("11", _BACKPROP, "gradients.pop(output(), None)", "gradients.get(output())"),
+    ),
+    (
+        "an entry of the table is replaced in place of added to",
+        mistake("11", _BACKPROP, "gx if node not in gradients else gradients[node] + gx", "gx"),
+    ),
+    (
+        "a leaf's gradient is replaced in place of added to",
+        mistake("11", _BACKPROP, "x.grad = gx if x.grad is None else x.grad + gx", "x.grad = gx"),
+    ),
+    (
+        "Variables that are gone are not skipped",
+        mistake("11", _BACKPROP, "        if x is not None:\n    ", ""),
     ),
 )

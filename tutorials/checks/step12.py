@@ -1,255 +1,233 @@
-"""Checks of exercise 12: each new part, then a network that learns the digits."""
+"""Exercise 12: are the gradients right, and is exactly the needed part kept?"""
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from tinynode.nn.datasets import load_digits
-from tinynode_course.checks import (
-    expect_close,
-    expect_equal,
-    expect_gradients,
-    expect_raises,
-    expect_true,
-)
-from tinynode_course.mynode import reference
+from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true
+from tinynode_course.mynode import mistake
 
 HINTS = (
-    "Begin with what the page shows: functions/network.py, random.py, nn/initializers.py, "
-    "nn/module.py, nn/layers.py, SGD. Then relu, the losses and Adam, which the page leaves out.",
-    "ReLU: keep the output y; the gradient passes where y > 0: gy * (y > 0). "
-    "SoftmaxCrossEntropy: p = exp(log_p); subtract 1 at each row's label; divide by the number of "
-    "rows; multiply by gloss. The gradient of the labels is None.",
-    "Adam.update_one: m = b1 * moments.get('m', 0.0) + (1 - b1) * grad, v likewise with "
-    "grad * grad; divide m by 1 - b1**count and v by 1 - b2**count; return the new array and "
-    "{'m': m, 'v': v}.",
+    "retain_inputs and retain_outputs are called in forward, with a tuple of positions: (0,) has "
+    "a comma. Their get_... partners are called in backward, and return tuples.",
+    "The derivative of e^x at x is e^x, and e^x is y. So Exp needs no input in its backward.",
+    "Exp and Tanh: self.retain_outputs((0,)) in forward, (y,) = self.get_retained_outputs() in "
+    "backward. Sin and Square: the same with inputs. Multiply: self.retain_inputs((0, 1)).",
 )
 
-_RNG = np.random.default_rng(12)
-X, W, B = _RNG.normal(size=(4, 3)), _RNG.normal(size=(2, 3)), _RNG.normal(size=2)
-LABELS = np.array([1, 0, 2, 1])
+VALUES = (0.5, -1.0, 2.0)
+
+# name: the derivative, the number of retained inputs, and of retained outputs
+UNARY: dict[str, tuple[Any, int, int]] = {
+    "square": (lambda x: 2 * x, 1, 0),
+    "exp": (np.exp, 0, 1),
+    "sin": (np.cos, 1, 0),
+    "tanh": (lambda x: 1 - np.tanh(x) ** 2, 0, 1),
+    "relu": (lambda x: 1.0 * (x > 0), 0, 1),
+    "negative": (lambda x: -np.ones_like(x), 0, 0),
+}
+BINARY = {
+    "add": (0, 0),
+    "subtract": (0, 0),
+    "multiply": (2, 0),
+    "divide": (1, 1),
+    "linear": (2, 0),
+}
+"""The same for functions of two inputs, without the derivatives."""
 
 
-def check_relu(work: Any) -> None:
-    """relu, and its gradient"""
-    x = np.array([-2.0, -0.5, 0.0, 0.5, 3.0])
-    look = "functions/activation.py: forward is np.maximum(x, 0)"
-    expect_close("relu(x)", work.relu(work.Variable(x)).array, np.maximum(x, 0), look)
-    v = work.Variable(x)
-    y = work.relu(v)
-    y.grad = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
-    y.backward()
-    look = "ReLU.backward: gy where x is above 0, else 0; at 0 itself 0"
-    expect_close("the gradient of relu", v.grad, [0.0, 0.0, 0.0, 4.0, 5.0], look)
+@contextlib.contextmanager
+def without_collector() -> Iterator[None]:
+    """In this block, the garbage collector does not run."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
-def check_linear(work: Any) -> None:
-    """linear, and its gradients"""
-    y = work.linear(X, work.Variable(W), work.Variable(B))
-    look = "functions/network.py: y = x @ w.T, plus the bias if there is one"
-    expect_close("linear(x, w, b)", y.array, X @ W.T + B, look)
-    look = "Linear.backward: gx = gy W, gW = gy^T x, gb = the sum of the rows of gy"
-    expect_gradients("linear(x, w)", work.linear, [X, W], work.Variable, look)
-    expect_gradients("linear(x, w, b)", work.linear, [X, W, B], work.Variable, look)
-    look = "check_type_forward: the last axis of x has the length of the last axis of w"
-    call = work.linear, X.T, work.Variable(W)
-    expect_raises(
-        "linear refuses wrong shapes", work.InvalidType, lambda: call[0](*call[1:]), look
-    )
+def check_pick(work: Any) -> None:
+    """pick leaves out the arrays at other positions"""
+    from mynode.core.function_node import pick
 
-
-def check_cross_entropy(work: Any) -> None:
-    """softmax_cross_entropy, and its gradient"""
-    p = np.exp(X) / np.exp(X).sum(axis=1, keepdims=True)
-    expected = -np.log(p[np.arange(4), LABELS]).mean()
-    look = "SoftmaxCrossEntropy.forward: the mean over the rows of -log(p[label])"
-    loss = work.softmax_cross_entropy(work.Variable(X), LABELS)
-    expect_close("the loss", loss.array, expected, look)
-    look = "SoftmaxCrossEntropy.backward: (p - one_hot) / n, times gloss"
-    expect_gradients(
-        "softmax_cross_entropy",
-        lambda x: work.softmax_cross_entropy(x, LABELS),
-        [X],
-        work.Variable,
-        look,
-    )
-    large = work.Variable(np.array([[1000.0, 0.0], [0.0, -1000.0]]))
-    loss = work.softmax_cross_entropy(large, np.array([0, 0])).array
-    look = "exp(1000) is inf. Subtract the largest score of each row before exp"
-    expect_close("the loss of large scores, all right", loss, 0.0, look)
-
-
-def check_mean_squared_error(work: Any) -> None:
-    """mean_squared_error, and its gradient"""
-    t = X[::-1].copy()
-    got = work.mean_squared_error(work.Variable(X), t).array
-    look = "functions/loss.py: mean of the squared difference"
-    expect_close("mean_squared_error", got, np.mean((X - t) ** 2), look)
-    expect_gradients("mean_squared_error", work.mean_squared_error, [X, t], work.Variable, look)
-
-
-def check_module(work: Any) -> None:
-    """Module finds parameters"""
-    from mynode import nn
-
-    class Inner(nn.Module):
-        def __init__(self) -> None:
-            self.a = nn.Parameter(np.zeros(1))
-            self.other = work.Variable(np.zeros(1))
-            self.number = 3
-
-    class Outer(nn.Module):
-        def __init__(self) -> None:
-            self.first = Inner()
-            self.rest = [nn.Parameter(np.zeros(2)), (Inner(),)]
-            self.again = self.first
-
-        def forward(self, x: Any) -> Any:
-            return x
-
-    model = Outer()
-    wanted = [model.first.a, model.rest[0], model.rest[1][0].a]
-    found = list(model.parameters())
-    look = "Module.parameters: walk vars(self), modules inside, lists and tuples; each once"
-    expect_equal("the number of parameters", len(found), 3, look)
-    same = all(a is b for a, b in zip(found, wanted, strict=True))
-    expect_true("the parameters come in the order of assignment", same, look)
-    expect_equal("model(5)", model(5), 5, "__call__ calls forward")
-    for p in found:
-        p.grad = np.ones(p.array.shape)
-    model.cleargrads()
-    cleared = all(p.grad is None for p in found)
-    expect_true("model.cleargrads() clears all gradients", cleared, "Module.cleargrads")
-
-
-def check_layers(work: Any) -> None:
-    """Linear and Sequential"""
-    from mynode import nn
-
-    work.seed(0)
-    layer = nn.Linear(200, 100)
-    weight = layer.weight.array.copy()
-    expect_equal("the weight's shape", weight.shape, (100, 200), "Linear: (out_size, in_size)")
-    look = "lecun_normal: the deviation is the root of 1 / fan_in"
-    expect_close("200 times the weight's variance", 200 * weight.var(), 1.0, look, rtol=0.1)
-    expect_close("the first bias", layer.bias.array, np.zeros(100), "zeros")
-    expect_true("a layer without bias has none", nn.Linear(2, 2, bias=False).bias is None, "bias")
-    work.seed(0)
-    again = nn.Linear(200, 100).weight.array
-    expect_close("the weight after the same seed", again, weight, "random.py: seed starts anew")
-    model = nn.Sequential(nn.Linear(3, 5), work.relu, nn.Linear(5, 2))
-    expect_equal("the parameters of a Sequential", len(model.parameters()), 4, "self.layers")
-    first, second = model.layers[0], model.layers[2]
-    hidden = np.maximum(X @ first.weight.array.T + first.bias.array, 0)
-    expected = hidden @ second.weight.array.T + second.bias.array
-    look = "Sequential.forward: each layer gets the output of the layer before"
-    expect_close("the output of a Sequential", model(X).array, expected, look)
-
-
-def check_optimizers(work: Any) -> None:
-    """SGD and Adam, step by step"""
-    from mynode import nn
-
-    grads = [np.array([0.5, -2.0]), np.array([0.1, 0.1]), np.array([-1.0, 4.0])]
-    p = nn.Parameter(np.array([1.0, 2.0]))
-    before = p.array
-    optimizer = nn.SGD([p], lr=0.1)
-    p.grad = grads[0]
-    optimizer.update()
-    expect_close("a step of SGD", p.array, [0.95, 2.2], "p - lr * g")
-    look = "step returns a new array: a graph may still keep the old one"
-    expect_close("the old array, after the step", before, [1.0, 2.0], look)
-    optimizer.cleargrads()
-    expect_true("cleargrads clears", p.grad is None, "Optimizer.cleargrads")
-    look = "update raises a ValueError for a parameter whose grad is None"
-    expect_raises("update without a gradient", ValueError, optimizer.update, look)
-    p = nn.Parameter(np.array([1.0, 2.0]))
-    optimizer = nn.Adam([p], lr=0.1)
-    value, m, v = np.array([1.0, 2.0]), 0.0, 0.0
-    for t, g in enumerate(grads, 1):
-        p.grad = g
-        optimizer.update()
-        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
-        value = value - 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
-        look = (
-            "Adam.update_one: the formula of the docstring; m and v go on in moments, t is count"
+    look = "core/function_node.py: pick gives a tuple as long as arrays, with None elsewhere"
+    for indexes, expected in (
+        ((), (None,) * 3),
+        ((0,), ("a", None, None)),
+        ((2, 1), (None, "b", "c")),
+    ):
+        expect_equal(
+            f"pick(('a', 'b', 'c'), {indexes})", pick(("a", "b", "c"), indexes), expected, look
         )
-        expect_close(f"the parameter after step {t} of Adam", p.array, value, look)
 
 
-def train(work: Any, x: Any, labels: Any, rounds: int) -> Any:
-    """A trained network of two layers."""
-    from mynode import nn
-
-    work.seed(0)
-    order = np.random.default_rng(0)
-    model = nn.Sequential(nn.Linear(x.shape[1], 64), work.relu, nn.Linear(64, 10))
-    optimizer = nn.Adam(model, lr=0.005)
-    for _ in range(rounds):
-        for batch in np.array_split(order.permutation(len(x)), len(x) // 32):
-            loss = work.softmax_cross_entropy(model(x[batch]), labels[batch])
-            optimizer.cleargrads()
-            loss.backward()
-            optimizer.update()
-    return model
+def check_values(work: Any) -> None:
+    """tanh has the right value"""
+    y = work.tanh(work.Variable(np.array(VALUES)))
+    expect_close(f"tanh at {list(VALUES)}", y.array, np.tanh(VALUES), "Tanh.forward")
 
 
-def check_digits(work: Any) -> None:
-    """your framework reads digits"""
-    digits = load_digits()
-    model = train(work, digits.train_images[:1000], digits.train_labels[:1000], 8)
-    with work.no_backprop_mode():
-        scores = model(digits.held_out_images).array
-    right = float((scores.argmax(axis=1) == digits.held_out_labels).mean())
-    look = (
-        "Each part passed by itself. Do cleargrads, backward and update see the same Parameters?"
+def check_gradients(work: Any) -> None:
+    """all gradients are right"""
+    for name, (derivative, _, _) in UNARY.items():
+        x = work.Variable(np.array(VALUES))
+        y = getattr(work, name)(x)
+        y.grad = gy = np.array([1.0, 10.0, -2.0])
+        y.backward()
+        expected = gy * derivative(np.array(VALUES))
+        look = f"the backward of {name}: the retained arrays come in a tuple: (x,) = ..."
+        expect_close(f"the gradient of {name} at {list(VALUES)}", x.grad, expected, look)
+    x, w = work.Variable(np.array(3.0)), work.Variable(np.array(5.0))
+    ((x - w) * (x + 2.0 * w)).backward()
+    look = "Multiply.backward: x, y = self.get_retained_inputs()"
+    expect_close("the gradient of (x - w)(x + 2 w) for x", x.grad, 11.0, look)
+    expect_close("the gradient of (x - w)(x + 2 w) for w", w.grad, -17.0, look)
+
+
+def check_own_operation(work: Any) -> None:
+    """an operation may retain any of its inputs and outputs"""
+
+    class Both(work.FunctionNode):  # type: ignore[misc, name-defined]
+        def forward(self, inputs: Any) -> Any:
+            self.retain_inputs((1,))
+            self.retain_outputs((1, 0))
+            return inputs[0] + 1.0, inputs[1] * 2.0
+
+    a, b = work.Variable(np.array(1.0)), work.Variable(np.array(2.0))
+    function = Both()
+    outputs = function.apply((a, b))
+    look = "core/function_node.py: get_retained_... in the order of the indexes"
+    (kept,) = function.get_retained_inputs()
+    expect_true(
+        "retain_inputs((1,)) keeps the array of input 1, and no copy", kept is b.array, look
     )
-    expect_true(f"of new digits {right:.0%} are right, at least 90 %", right >= 0.9, look)
+    kept = function.get_retained_outputs()
+    what = "retain_outputs((1, 0)) keeps the arrays of outputs 1 and 0, in this order"
+    expect_equal(what, [float(y) for y in kept], [4.0, 2.0], look)
+    is_same = kept[0] is outputs[1].array
+    look = "core/function_node.py, apply: keep the arrays that the outputs have, and no copies"
+    expect_true("a retained output is the array of the Variable", is_same, look)
 
 
-def _wrong(path: str, right: str, wrong: str) -> dict[str, str]:
-    text = reference("12")[path]
-    assert right in text, right
-    return {path: text.replace(right, wrong)}
+def check_retained(work: Any) -> None:
+    """each operation keeps what its formula needs"""
+    look = "the table on the page: which arrays stand in the formula?"
+    for name, (_, inputs, outputs) in UNARY.items():
+        function = getattr(work, name)(work.Variable(np.array(VALUES))).creator_node
+        number = len(function.get_retained_inputs())
+        expect_equal(f"the number of inputs that {name} retains", number, inputs, look)
+        number = len(function.get_retained_outputs())
+        expect_equal(f"the number of outputs that {name} retains", number, outputs, look)
+    for name, wanted in BINARY.items():
+        x, y = work.Variable(np.array([VALUES])), work.Variable(np.array([VALUES]))
+        function = getattr(work, name)(x, y).creator_node
+        kept = function.get_retained_inputs(), function.get_retained_outputs()
+        what = f"the numbers of inputs and of outputs that {name} retains"
+        expect_equal(what, (len(kept[0]), len(kept[1])), wanted, look)
+    loss = work.softmax_cross_entropy(work.Variable(np.array([VALUES])), np.array([2]))
+    function = loss.creator_node
+    kept = function.get_retained_inputs(), function.get_retained_outputs()
+    look = "functions/cross_entropy.py: retain the labels, and the second output log_p"
+    expect_equal("the retained labels", [labels.tolist() for labels in kept[0]], [[2]], look)
+    shapes = [array.shape for array in kept[1]]
+    expect_equal("the shapes of the retained outputs", shapes, [(1, 3)], look)
+    (gx, _) = function.backward((0,), (np.array(2.0), None))
+    p = np.exp(VALUES) / np.exp(VALUES).sum()
+    expect_close("the gradient of 2 losses", gx, [2.0 * (p - [0.0, 0.0, 1.0])], look)
 
 
-MISTAKES: tuple[tuple[str, dict[str, str]], ...] = (
+def check_memory(work: Any) -> None:
+    """nothing else stays in memory"""
+    for name, (_, inputs, outputs) in UNARY.items():
+        with without_collector():
+            x = work.Variable(np.array(VALUES))
+            y = getattr(work, name)(x)
+            graph = y.creator_node
+            arrays = weakref.ref(x.array), weakref.ref(y.array)
+            del x, y
+            alive = arrays[0]() is not None, arrays[1]() is not None
+            del graph
+        for what, is_alive, wanted in (("input", alive[0], inputs), ("output", alive[1], outputs)):
+            if is_alive != bool(wanted):
+                raise CheckFailed(
+                    f"the {what} of {name}, after the Variables are dropped",
+                    "kept" if wanted else "gone",
+                    "kept" if is_alive else "gone",
+                    "keep arrays by retain_... only; remove input_arrays from apply",
+                )
+
+
+def check_whole_graph(work: Any) -> None:
+    """a dropped graph goes at once, with its arrays"""
+    with without_collector():
+        x = work.Variable(np.array(0.5))
+        y = work.tanh(work.exp(x))
+        graph, array = weakref.ref(y.creator_node), weakref.ref(y.array)
+        del y
+        look = "keep the array of an output, not its Variable or its node"
+        expect_true("the operation is gone", graph() is None, look)
+        expect_true("the array of its output is gone", array() is None, look)
+
+
+_EXP, _SIN, _FUNCTION = (
+    "functions/exponential.py",
+    "functions/trigonometric.py",
+    "core/function_node.py",
+)
+
+MISTAKES = (
     (
-        "relu lets the gradient pass everywhere",
-        _wrong("functions/activation.py", "gy * (y > 0)", "gy"),
-    ),
-    (
-        "the gradient of the loss is not divided by the number of rows",
-        _wrong("functions/cross_entropy.py", "gx * (gloss / max(len(labels), 1))", "gx * gloss"),
-    ),
-    (
-        "the loss forgets the gradient that comes in",
-        _wrong("functions/cross_entropy.py", "(gloss / max(len(labels), 1))", "(1 / len(labels))"),
-    ),
-    (
-        "exp of large scores overflows",
-        _wrong("functions/cross_entropy.py", "x - x.max(axis=1, keepdims=True)", "x"),
-    ),
-    (
-        "the parameters of modules in lists are not found",
-        _wrong("nn/module.py", "isinstance(value, list | tuple)", "isinstance(value, tuple)"),
-    ),
-    (
-        "Adam does not correct its means",
-        _wrong("nn/optimizers.py", "m / (1 - b1**count)", "m"),
-    ),
-    (
-        "SGD changes the array in place",
-        _wrong(
-            "nn/optimizers.py",
-            "return array - self.lr * grad, moments",
-            "array -= self.lr * grad\n        return array, moments",
+        "Exp keeps its input, and computes e^x twice",
+        mistake(
+            "12",
+            _EXP,
+            "self.retain_outputs((0,))",
+            "self.retain_inputs((0,))",
+            ("(y,) = self.get_retained_outputs()", "(x,) = self.get_retained_inputs()"),
+            ("gy * y,", "gy * np.exp(x),"),
         ),
     ),
     (
-        "the gradient of the bias is that of the first row",
-        _wrong("functions/network.py", "rows.sum(axis=0)", "rows[0]"),
+        "Tanh keeps its input in an attribute, too",
+        mistake(
+            "12",
+            _SIN,
+            "        self.retain_outputs((0,))\n",
+            "        self.x = x\n        self.retain_outputs((0,))\n",
+        ),
+    ),
+    (
+        "Sin retains nothing",
+        mistake("12", _SIN, "        self.retain_inputs((0,))\n", ""),
+    ),
+    (
+        "all inputs are still kept in apply",
+        mistake(
+            "12",
+            _FUNCTION,
+            "        self.connect(",
+            "        self.input_arrays = arrays\n        self.connect(",
+        ),
+    ),
+    (
+        "the Variables of the outputs are kept",
+        mistake(
+            "12",
+            _FUNCTION,
+            "        return outputs\n",
+            "        self.kept = outputs\n        return outputs\n",
+        ),
+    ),
+    (
+        "retained outputs are copies",
+        mistake("12", _FUNCTION, "pick(results, ", "pick([y.copy() for y in results], "),
     ),
 )

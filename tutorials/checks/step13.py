@@ -1,139 +1,243 @@
-"""Checks of exercise 13: which bugs were found, and whether they are gone."""
+"""Exercise 13: does the graph have the right beginning and the right end?"""
+
+from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
-import tinynode as tn
-from tinynode import gradient_check
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
+from tinynode_course.checks import expect_close, expect_equal, expect_raises, expect_true
+from tinynode_course.mynode import mistake
 
 HINTS = (
-    "check_backward(function, x, g) wants a function of Variables, the input arrays (a tuple of "
-    "them for Product), and the gradient of the output. Draw all of them at random.",
-    "If a function is blamed, ask first whether an input lies at a kink: LeakyReLU has one at 0. "
-    "If it is not blamed, ask whether x or g is special: all ones, or a equal to b.",
-    "The derivative of tanh is 1 - tanh^2. For z = a b, the gradient of a has b in it. And Share "
-    "depends on sum(x) as softmax does: look at the comment in the page's Softmax.",
+    "no_backprop_mode needs try: yield, and finally: put back the value from before the block. "
+    "Blocks may be nested, so the old value is not always True.",
+    "run_backward: targets = tuple(i for i, node in enumerate(function.inputs) if "
+    "node.requires_grad). Then a loop over targets in place of all inputs.",
+    "backward: raise ValueError if y.creator_node is None, or if y.grad is None and y.array.size "
+    "is not 1. Set y.grad = None after it has gone into the table.",
+    "unchain_backward: waiting = [self.node]; in a loop, pop a node; if it has a creator, add the "
+    "creator's inputs to waiting, and unchain the node.",
 )
 
-NAMES = ("LeakyReLU", "Product", "Share", "SoftSign", "Tanh", "Transpose")
-BUGS = ("Product", "Share", "Tanh")
 
-WHY_RIGHT = {
-    "LeakyReLU": "It is right. At 0 it has a kink, and no derivative: check it at other inputs.",
-    "SoftSign": "It is right. Did you check it in 64 bits?",
-    "Transpose": "It is right. Its x has two axes, and its g the shape of the swapped ones.",
-}
-HOW_TO_FIND = {
-    "Tanh": "Look for one that is wrong for nearly every x.",
-    "Product": "Look for one that is right as long as its two inputs are equal.",
-    "Share": "Look for one that is right as long as g has the same number everywhere.",
-}
+def count(y: Any) -> int:
+    """The number of operations behind y."""
+    seen, waiting = {None}, [y.creator_node]
+    while waiting:
+        function = waiting.pop()
+        if function not in seen:
+            seen.add(function)
+            waiting += [node.creator_node for node in function.inputs]
+    return len(seen) - 1
 
 
-def inputs_of(name, rng, shape):
-    """Random inputs, away from the kinks, and where Share has no sum near 0."""
-    if name == "Transpose":
-        shape = (2, 3) if len(shape) < 2 else shape
-    x = rng.normal(size=shape)
-    x = np.copysign(abs(x) + 0.1, x)
-    if name == "Share":
-        x = abs(x)
-    return (x, rng.normal(size=shape)) if name == "Product" else (x,)
+def check_no_backprop_mode(work: Any) -> None:
+    """no_backprop_mode records no graph, and puts the setting back"""
+    x = work.Variable(np.array(3.0))
+    look = "configuration.py: set config.enable_backprop, and keep the value from before"
+    with work.no_backprop_mode():
+        expect_equal(
+            "config.enable_backprop in the block", work.config.enable_backprop, False, look
+        )
+        y = x * x
+        with work.no_backprop_mode():
+            pass
+        what = "config.enable_backprop after an inner block"
+        expect_equal(what, work.config.enable_backprop, False, look)
+    expect_equal("config.enable_backprop after the block", work.config.enable_backprop, True, look)
+    what = "the creator of a result of the block"
+    expect_equal(what, y.creator_node, None, "core/function_node.py: apply asks config")
+    look = "core/function_node.py, apply: without a graph an output wants no gradient"
+    expect_equal("requires_grad of a result of the block", y.requires_grad, False, look)
+    expect_close("the result of the block", y.array, 9.0, "core/function_node.py, apply")
+    try:
+        with work.no_backprop_mode():
+            raise KeyError
+    except KeyError:
+        pass
+    look = "configuration.py: try: yield, finally: put the old value back"
+    what = "config.enable_backprop after an error in a block"
+    expect_equal(what, work.config.enable_backprop, True, look)
 
 
-def expected_output(name, x, *others):
-    """What forward computes, by NumPy."""
-    if name == "Product":
-        return x * others[0]
-    if name == "Transpose":
-        return x.T
-    if name == "Share":
-        return x / x.sum()
-    if name == "LeakyReLU":
-        return np.where(x > 0, x, 0.1 * x)
-    return np.tanh(x) if name == "Tanh" else x / (1 + abs(x))
+def check_requires_grad(work: Any) -> None:
+    """outputs want a gradient if an input does; integers and numbers want none"""
+    x, data = work.Variable(np.array(3.0)), work.Variable(np.array(5.0), requires_grad=False)
+    whole = work.Variable(np.array([1, 2]))
+    look = "core/variable.py: requires_grad=None means: true for floating-point numbers"
+    found = (x.requires_grad, data.requires_grad, whole.requires_grad)
+    expect_equal("requires_grad of 3.0, of data, of integers", found, (True, False, False), look)
+    look = "core/function_node.py, apply: an output wants a gradient if an input does"
+    found = ((x * data).requires_grad, (data * data).requires_grad, (whole * whole).requires_grad)
+    expect_equal(
+        "requires_grad of x * data, data * data, integers", found, (True, False, False), look
+    )
+    expect_equal("the creator of data * data", (data * data).creator_node, None, look)
+    look = "functions/arithmetic.py, as_operands: Variable(..., requires_grad=False)"
+    nodes = (2.0 * x - 1.0).creator_node.inputs
+    found = tuple(node.requires_grad for node in nodes)
+    expect_equal("requires_grad of the inputs of (2 x) - 1", found, (True, False), look)
 
 
-def check_found(work):
-    """FOUND names three functions."""
-    look = "Three of the names of the classes, each in quotes, with commas between them."
-    is_list = isinstance(work.FOUND, tuple | list | set)
-    expect_true("FOUND is a tuple, list or set", is_list, look)
-    for name in work.FOUND:
-        expect_true(f"{name!r} is the name of one of the six classes", name in NAMES, look)
-    expect_equal("the number of names in FOUND", len(set(work.FOUND)), 3, look)
+def check_targets(work: Any) -> None:
+    """backward asks for wanted gradients only"""
+    asked = []
+
+    class Sum(work.FunctionNode):  # type: ignore[misc, name-defined]
+        def forward(self, inputs: Any) -> Any:
+            return (inputs[0] + inputs[1] + inputs[2],)
+
+        def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+            asked.append(target_input_indexes)
+            return grad_outputs[0], None, grad_outputs[0]
+
+    x, data, w = (work.Variable(np.array(2.0), requires_grad=wish) for wish in (True, False, True))
+    Sum().apply((x, data, w))[0].backward()
+    look = "core/backprop.py, run_backward: the positions of inputs with requires_grad"
+    expect_equal("target_input_indexes", asked, [(0, 2)], look)
+    expect_equal(
+        "the gradients", (float(x.grad), data.grad, float(w.grad)), (1.0, None, 1.0), look
+    )
+    look = "functions/arithmetic.py, Multiply.backward: None for a position that is not asked for"
+    gx, gy = (x * data).creator_node.backward((0,), (np.array(1.0),))
+    expect_equal("Multiply.backward((0,), ...)", (float(gx), gy), (2.0, None), look)
+    gx, gy = (data * x).creator_node.backward((1,), (np.array(1.0),))
+    expect_equal("Multiply.backward((1,), ...)", (gx, float(gy)), (None, 2.0), look)
+    images = work.Variable(np.ones((2, 3)), requires_grad=False)
+    y = work.linear(images, work.Variable(np.ones((1, 3))))
+    look = "functions/network.py, Linear.backward: None for a position that is not asked for"
+    gradients = y.creator_node.backward((1,), (np.ones((2, 1)),))
+    expect_equal("the gradient of data in Linear.backward((1,), ...)", gradients[0], None, look)
 
 
-def check_blamed(work):
-    """No function is blamed that is right."""
-    for name in sorted(set(work.FOUND) - set(BUGS)):
-        raise CheckFailed("the names in FOUND", "functions with a bug", name, WHY_RIGHT[name])
+def check_again(work: Any) -> None:
+    """backward may run again: gradients add up, and y.grad is used up"""
+    x = work.Variable(np.array(3.0))
+    y = work.square(x) * x
+    for times in (1, 2, 3):
+        y.backward()
+        look = "core/backprop.py: begin with a new table, and set y.grad = None"
+        expect_close(f"the gradient of x^3 at 3, {times} times", x.grad, 27.0 * times, look)
+    x = work.Variable(np.array([1.0, 2.0]))
+    y = work.square(x)
+    y.grad = np.array([10.0, 1.0])
+    y.backward()
+    expect_close("the gradient from y.grad = [10, 1]", x.grad, [20.0, 4.0], look)
+    expect_true("y.grad is None after backward", y.grad is None, look)
 
 
-def check_bugs(work):
-    """All three bugs are found."""
-    for name in BUGS:
-        expect_true("FOUND names all three bugs", name in work.FOUND, HOW_TO_FIND[name])
+def check_errors(work: Any) -> None:
+    """backward says why it cannot start"""
+    look = "core/backprop.py, backward: raise ValueError before anything else happens"
+    x = work.Variable(np.array([1.0, 2.0]))
+    expect_raises("backward of a leaf", ValueError, work.Variable(np.array(1.0)).backward, look)
+    expect_raises("backward of an array of two numbers", ValueError, work.square(x).backward, look)
+    one = work.square(work.Variable(np.array([3.0])))
+    one.backward()  # an array of a single number
 
 
-def check_forward(work):
-    """The forward of all six is as it was."""
-    rng = np.random.default_rng(1)
-    for name in NAMES:
-        inputs = inputs_of(name, rng, (2, 3))
-        (y,) = getattr(work, name)().apply(tuple(tn.Variable(x) for x in inputs))
-        look = "forward was right: repair backward, and put forward back."
-        expect_close(f"what {name} computes", y.array, expected_output(name, *inputs), look)
+def check_unchain(work: Any) -> None:
+    """unchain cuts the graph, unchain_backward frees all of it"""
+    x = work.Variable(np.array(0.5))
+    a = work.tanh(x)
+    b = work.square(a)
+    a.unchain()
+    b.backward()
+    look = "core/variable_node.py, unchain: the node forgets its creator"
+    expect_true("x has no gradient after a.unchain()", x.grad is None, look)
+    expect_close("the gradient of a", a.grad, 2 * a.array, look)
+    look = "core/variable.py, unchain_backward: a loop to the leaves"
+    a = work.tanh(x)
+    b = work.square(a)
+    c = a * b
+    c.unchain_backward()
+    found = [v.creator_node for v in (a, b, c)]
+    expect_equal("the creators after c.unchain_backward()", found, [None] * 3, look)
+    y = x
+    for _ in range(20_000):
+        y = y + 0.0
+    y.unchain_backward()
+    expect_equal("the operations behind a chain of 20,000, unchained", count(y), 0, look)
 
 
-def check_repaired(work):
-    """The backward of all six is right, for many inputs."""
-    for name in NAMES:
-        rng = np.random.default_rng(2)
+def check_windows(work: Any) -> None:
+    """truncated backpropagation: the values flow, the gradients stay in the last window"""
+    numbers = (1.0, -0.5, 0.3, 0.8, -1.2, 0.4, 0.1)
+    for length, window in ((7, 3), (6, 3), (7, 100)):
+        w, h = work.Variable(np.array(0.7)), work.Variable(np.array(0.0), requires_grad=False)
+        value = slope = 0.0
+        for step, number in enumerate(numbers[:length]):
+            if step % window == 0:
+                h.unchain_backward()
+                slope = 0.0
+            h = work.tanh(w * h + number)
+            before, value = value, np.tanh(0.7 * value + number)
+            slope = (1 - value * value) * (before + 0.7 * slope)
+        h.backward()
+        about = f"{length} numbers in windows of {window}"
+        look = "core/variable.py, unchain_backward: cut the creators, and keep the arrays"
+        expect_close(f"the last h, {about}", h.array, value, look)
+        expect_equal(
+            f"the operations behind h, {about}", count(h), 3 * ((length - 1) % window + 1), look
+        )
+        expect_close(f"the gradient of w, {about}", w.grad, slope, look)
 
-        def function(*xs, name=name):
-            return getattr(work, name)().apply(xs)[0]
 
-        for shape in ((5,), (2, 3), (4, 1), (1,)):
-            inputs = inputs_of(name, rng, shape)
-            g = rng.normal(size=expected_output(name, *inputs).shape)
-            try:
-                gradient_check.check_backward(function, inputs, g, eps=1e-5, rng=rng)
-            except AssertionError as error:
-                what = f"the gradient of {name} for inputs of shape {inputs[0].shape}"
-                look = "Derive it on paper: which inputs does one output depend on, and how?"
-                expected = "slopes by backward and by difference that agree"
-                raise CheckFailed(what, expected, str(error).splitlines()[1], look) from None
+_BACKPROP, _VARIABLE, _CONFIGURATION = "core/backprop.py", "core/variable.py", "configuration.py"
+_FUNCTION, _ARITHMETIC = "core/function_node.py", "functions/arithmetic.py"
 
-
-_SOLUTION = solution(__file__)
-
-_BROKEN_AGAIN = (
-    _SOLUTION.replace("1 - y * y", "1 - y")
-    .replace("return g * b, g * a", "return g * a, g * b")
-    .replace("F.sum(g * x) / total)", "F.mean(g))")
-)
-
-_TRUE = '("Product", "Share", "Tanh")'
-
-MISTAKES: tuple[tuple[str, str], ...] = (
+MISTAKES = (
     (
-        "LeakyReLU is blamed for its kink at 0",
-        _SOLUTION.replace(_TRUE, '("LeakyReLU", "Product", "Tanh")'),
-    ),
-    (
-        "Share was checked with a gradient of ones, and passed",
-        _SOLUTION.replace(_TRUE, '("Product", "Tanh")').replace(
-            "F.sum(g * x) / total)", "F.mean(g))"
+        "no_backprop_mode always ends with True",
+        mistake(
+            "13",
+            _CONFIGURATION,
+            "config.enable_backprop = before",
+            "config.enable_backprop = True",
         ),
     ),
-    ("everything is blamed", _SOLUTION.replace(_TRUE, repr(tuple(NAMES)))),
-    ("the bugs are named, but not repaired", _BROKEN_AGAIN),
     (
-        "Share is repaired with the formula of softmax",
-        _SOLUTION.replace(
-            "(g - F.sum(g * x) / total) / total", "x / total * (g - F.sum(g * x) / total)"
+        "after an error the setting stays",
+        mistake(
+            "13",
+            _CONFIGURATION,
+            "    try:\n        yield\n    finally:\n        config.enable_backprop = before",
+            "    yield\n    config.enable_backprop = before",
         ),
     ),
-    ("forward was changed to fit", _SOLUTION.replace(".tanh(inputs[0])", ".exp(-inputs[0])")),
+    (
+        "apply records a graph without a wish",
+        mistake("13", _FUNCTION, "        if wanted:\n", "        if config.enable_backprop:\n"),
+    ),
+    (
+        "backward asks for all gradients",
+        mistake(
+            "13",
+            _BACKPROP,
+            "enumerate(function.inputs) if node.requires_grad",
+            "enumerate(function.inputs)",
+        ),
+    ),
+    (
+        "y.grad is not used up",
+        mistake("13", _BACKPROP, "    y.grad = None  # used up\n", ""),
+    ),
+    (
+        "unchain_backward cuts the result only",
+        mistake("13", _VARIABLE, "                waiting += node.creator_node.inputs\n", ""),
+    ),
+    (
+        "a plain number wants a gradient",
+        mistake(
+            "13",
+            _ARITHMETIC,
+            "y = Variable(np.asarray(y, np.result_type(x.array, y)), requires_grad=False)",
+            "y = Variable(np.asarray(y, np.result_type(x.array, y)))",
+        ),
+    ),
+    (
+        "an array of many numbers begins with ones",
+        mistake("13", _BACKPROP, "y.grad is None and y.array.size != 1", "False"),
+    ),
 )

@@ -1,221 +1,139 @@
-"""Checks of exercise 14: convolution against slow loops, gradients, and a moved digit."""
-
-from __future__ import annotations
-
-from typing import Any
+"""Checks of exercise 14: which bugs were found, and whether they are gone."""
 
 import numpy as np
 
-from tinynode.nn.datasets import load_digits
-from tinynode_course.checks import (
-    expect_close,
-    expect_equal,
-    expect_gradients,
-    expect_raises,
-    expect_true,
-)
-from tinynode_course.mynode import reference
+import tinynode as tn
+from tinynode import gradient_check
+from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
-    "fold is unfold with the assignment turned round: padded[place] += windows[:, :, i, j]. At "
-    "the end, cut the padding off.",
-    "Conv2d.forward: w.reshape(out, -1) @ windows.reshape(n, channels * kh * kw, -1), then "
-    "reshape to (n, out, oh, ow). backward: gX = W^T gY, folded; gW = gY X^T, summed over the "
-    "images. The bias is an addition of its own: y + reshape(b, (-1, 1, 1)).",
-    "MaxPool2d.forward: reshape the windows to (n, channels, k * k, oh, ow); the outputs are "
-    "max(axis=2) and argmax(axis=2). backward: zeros of this shape, np.put_along_axis(windows, "
-    "winners[:, :, None], gy[:, :, None], axis=2), then fold.",
+    "check_backward(function, x, g) wants a function of Variables, the input arrays (a tuple of "
+    "them for Product), and the gradient of the output. Draw all of them at random.",
+    "If a function is blamed, ask first whether an input lies at a kink: LeakyReLU has one at 0. "
+    "If it is not blamed, ask whether x or g is special: all ones, or a equal to b.",
+    "The derivative of tanh is 1 - tanh^2. For z = a b, the gradient of a has b in it. And Share "
+    "depends on sum(x) as softmax does: look at the comment in the page's Softmax.",
 )
 
-_RNG = np.random.default_rng(14)
-CASES = (  # shapes of x and w, stride, padding
-    ((1, 1, 4, 4), (1, 1, 3, 3), 1, 0),
-    ((2, 3, 5, 4), (4, 3, 2, 3), 1, 0),
-    ((2, 2, 5, 6), (3, 2, 3, 3), 1, 2),
-    ((2, 1, 7, 6), (2, 1, 3, 2), 2, 1),
+NAMES = ("LeakyReLU", "Product", "Share", "SoftSign", "Tanh", "Transpose")
+BUGS = ("Product", "Share", "Tanh")
+
+WHY_RIGHT = {
+    "LeakyReLU": "It is right. At 0 it has a kink, and no derivative: check it at other inputs.",
+    "SoftSign": "It is right. Did you check it in 64 bits?",
+    "Transpose": "It is right. Its x has two axes, and its g the shape of the swapped ones.",
+}
+HOW_TO_FIND = {
+    "Tanh": "Look for one that is wrong for nearly every x.",
+    "Product": "Look for one that is right as long as its two inputs are equal.",
+    "Share": "Look for one that is right as long as g has the same number everywhere.",
+}
+
+
+def inputs_of(name, rng, shape):
+    """Random inputs, away from the kinks, and where Share has no sum near 0."""
+    if name == "Transpose":
+        shape = (2, 3) if len(shape) < 2 else shape
+    x = rng.normal(size=shape)
+    x = np.copysign(abs(x) + 0.1, x)
+    if name == "Share":
+        x = abs(x)
+    return (x, rng.normal(size=shape)) if name == "Product" else (x,)
+
+
+def expected_output(name, x, *others):
+    """What forward computes, by NumPy."""
+    if name == "Product":
+        return x * others[0]
+    if name == "Transpose":
+        return x.T
+    if name == "Share":
+        return x / x.sum()
+    if name == "LeakyReLU":
+        return np.where(x > 0, x, 0.1 * x)
+    return np.tanh(x) if name == "Tanh" else x / (1 + abs(x))
+
+
+def check_found(work):
+    """FOUND names three functions."""
+    look = "Three of the names of the classes, each in quotes, with commas between them."
+    is_list = isinstance(work.FOUND, tuple | list | set)
+    expect_true("FOUND is a tuple, list or set", is_list, look)
+    for name in work.FOUND:
+        expect_true(f"{name!r} is the name of one of the six classes", name in NAMES, look)
+    expect_equal("the number of names in FOUND", len(set(work.FOUND)), 3, look)
+
+
+def check_blamed(work):
+    """No function is blamed that is right."""
+    for name in sorted(set(work.FOUND) - set(BUGS)):
+        raise CheckFailed("the names in FOUND", "functions with a bug", name, WHY_RIGHT[name])
+
+
+def check_bugs(work):
+    """All three bugs are found."""
+    for name in BUGS:
+        expect_true("FOUND names all three bugs", name in work.FOUND, HOW_TO_FIND[name])
+
+
+def check_forward(work):
+    """The forward of all six is as it was."""
+    rng = np.random.default_rng(1)
+    for name in NAMES:
+        inputs = inputs_of(name, rng, (2, 3))
+        (y,) = getattr(work, name)().apply(tuple(tn.Variable(x) for x in inputs))
+        look = "forward was right: repair backward, and put forward back."
+        expect_close(f"what {name} computes", y.array, expected_output(name, *inputs), look)
+
+
+def check_repaired(work):
+    """The backward of all six is right, for many inputs."""
+    for name in NAMES:
+        rng = np.random.default_rng(2)
+
+        def function(*xs, name=name):
+            return getattr(work, name)().apply(xs)[0]
+
+        for shape in ((5,), (2, 3), (4, 1), (1,)):
+            inputs = inputs_of(name, rng, shape)
+            g = rng.normal(size=expected_output(name, *inputs).shape)
+            try:
+                gradient_check.check_backward(function, inputs, g, eps=1e-5, rng=rng)
+            except AssertionError as error:
+                what = f"the gradient of {name} for inputs of shape {inputs[0].shape}"
+                look = "Derive it on paper: which inputs does one output depend on, and how?"
+                expected = "slopes by backward and by difference that agree"
+                raise CheckFailed(what, expected, str(error).splitlines()[1], look) from None
+
+
+_SOLUTION = solution(__file__)
+
+_BROKEN_AGAIN = (
+    _SOLUTION.replace("1 - y * y", "1 - y")
+    .replace("return g * b, g * a", "return g * a, g * b")
+    .replace("F.sum(g * x) / total)", "F.mean(g))")
 )
 
+_TRUE = '("Product", "Share", "Tanh")'
 
-def _slow(x: Any, w: Any, stride: int, padding: int) -> Any:
-    """The convolution by loops, as its formula says."""
-    p = padding
-    padded = np.pad(x, ((0, 0), (0, 0), (p, p), (p, p)))
-    kh, kw = w.shape[2:]
-    height = (padded.shape[2] - kh) // stride + 1
-    width = (padded.shape[3] - kw) // stride + 1
-    y = np.zeros((len(x), len(w), height, width))
-    for n, o, r, q in np.ndindex(*y.shape):
-        window = padded[n, :, r * stride : r * stride + kh, q * stride : q * stride + kw]
-        y[n, o, r, q] = (window * w[o]).sum()
-    return y
-
-
-def _draw(case: Any) -> tuple[Any, Any]:
-    return _RNG.normal(size=case[0]), _RNG.normal(size=case[1])
-
-
-def check_values(work: Any) -> None:
-    """conv2d gives what slow loops give"""
-    for case in CASES:
-        (x, w), (stride, padding) = _draw(case), case[2:]
-        b = _RNG.normal(size=len(w))
-        what = f"conv2d of x {case[0]} and w {case[1]}, stride {stride}, padding {padding}"
-        expected = _slow(x, w, stride, padding)
-        got = work.conv2d(x, work.Variable(w), None, stride, padding).array
-        expect_close(what, got, expected, "Conv2d.forward: Y = W X, for the windows of each image")
-        got = work.conv2d(x, work.Variable(w), work.Variable(b), stride, padding).array
-        look = "b has a number for each output channel: reshape it to (out, 1, 1)"
-        expect_close(f"{what}, with a bias", got, expected + b[:, None, None], look)
-
-
-def check_gradients(work: Any) -> None:
-    """the gradients of conv2d"""
-    for case in CASES:
-        (x, w), (stride, padding) = _draw(case), case[2:]
-        b = _RNG.normal(size=len(w))
-
-        def convolution(x: Any, w: Any, b: Any, s: int = stride, p: int = padding) -> Any:
-            return work.conv2d(x, w, b, s, p)
-
-        what = f"conv2d, stride {stride}, padding {padding}"
-        look = (
-            "input 0: W^T gY, folded. Input 1: gY X^T, summed over the images. Input 2: the bias"
-        )
-        expect_gradients(what, convolution, [x, w, b], work.Variable, look)
-
-
-def check_refuses(work: Any) -> None:
-    """conv2d refuses wrong shapes"""
-    look = "Conv2d.check_type_forward: four axes each, and equal channels"
-    for x, w in (((1, 2, 4, 4), (1, 3, 2, 2)), ((2, 4, 4), (1, 2, 2, 2))):
-        call = np.zeros(x), work.Variable(np.zeros(w))
-
-        def convolve(call: Any = call) -> Any:
-            return work.conv2d(*call)
-
-        expect_raises(f"x {x} with w {w}", work.InvalidType, convolve, look)
-
-
-def check_pooling(work: Any) -> None:
-    """max_pool2d, and its gradient"""
-    x = _RNG.permutation(2 * 2 * 4 * 6).reshape(2, 2, 4, 6) / 10.0
-    for size, stride in ((2, None), (2, 1), (3, 2), (4, None)):
-        step = stride or size
-        height, width = (4 - size) // step + 1, (6 - size) // step + 1
-        expected = np.zeros((2, 2, height, width))
-        for r, q in np.ndindex(height, width):
-            window = x[:, :, r * step : r * step + size, q * step : q * step + size]
-            expected[:, :, r, q] = window.max(axis=(2, 3))
-        got = work.max_pool2d(work.Variable(x), size, stride).array
-        what = f"max_pool2d, size {size}, stride {stride}"
-        expect_close(what, got, expected, "MaxPool2d.forward: the maximum over a window's places")
-
-        def pool(v: Any, size: int = size, stride: Any = stride) -> Any:
-            return work.max_pool2d(v, size, stride)
-
-        look = (
-            "MaxPool2d.backward: gy at the winner of each window; fold adds where windows overlap"
-        )
-        expect_gradients(what, pool, [x], work.Variable, look)
-
-
-def check_layers(work: Any) -> None:
-    """the layers Conv2d, MaxPool2d and Flatten"""
-    from mynode import nn
-
-    work.seed(0)
-    layer = nn.Conv2d(2, 3, 3, stride=2, padding=1)
-    shapes = [p.array.shape for p in layer.parameters()]
-    look = "weight: (out, in, k, k); bias: (out)"
-    expect_equal("the parameters of nn.Conv2d(2, 3, 3)", shapes, [(3, 2, 3, 3), (3,)], look)
-    x = _RNG.normal(size=(4, 2, 7, 7))
-    layer.bias.array = np.array([1.0, 2.0, 3.0])
-    expected = _slow(x, layer.weight.array, 2, 1) + layer.bias.array[:, None, None]
-    expect_close("the output of the layer", layer(x).array, expected, "Conv2d.forward: conv2d")
-    model = nn.Sequential(layer, nn.MaxPool2d(2), nn.Flatten())
-    look = "Flatten: (n, channels, h, w) -> (n, channels * h * w)"
-    expect_equal("the shape after pooling and Flatten", model(x).array.shape, (4, 12), look)
-
-
-def _fields(pixels: Any, down: int, right: int) -> Any:
-    fields = np.zeros((len(pixels), 1, 10, 10))
-    fields[:, 0, 1 + down : 9 + down, 1 + right : 9 + right] = pixels.reshape(-1, 8, 8)
-    return fields
-
-
-def check_moved_digits(work: Any) -> None:
-    """your network reads digits, also moved ones"""
-    from mynode import nn
-
-    digits = load_digits()
-    work.seed(0)
-    pooling = nn.MaxPool2d(14), nn.Flatten(), nn.Linear(24, 10)
-    model = nn.Sequential(nn.Conv2d(1, 24, 5, padding=4), work.relu, *pooling)
-    optimizer, order = nn.Adam(model, lr=0.02), np.random.default_rng(0)
-    x, labels = _fields(digits.train_images[:800], 0, 0), digits.train_labels[:800]
-    for _ in range(4):
-        for batch in np.array_split(order.permutation(800), 25):
-            loss = work.softmax_cross_entropy(model(x[batch]), labels[batch])
-            optimizer.cleargrads()
-            loss.backward()
-            optimizer.update()
-    with work.no_backprop_mode():
-        middle = model(_fields(digits.held_out_images, 0, 0)).array
-        moved = model(_fields(digits.held_out_images, 1, -1)).array
-    right = float((middle.argmax(axis=1) == digits.held_out_labels).mean())
-    look = "Each part passed by itself. Does the layer hand stride and padding on?"
-    expect_true(f"of new digits {right:.0%} are right, at least 75 %", right >= 0.75, look)
-    look = "the same filter at every place, also at the edge: that is the padding"
-    expect_close("the scores of moved digits", moved, middle, look)
-
-
-def _wrong(path: str, right: str, wrong: str) -> dict[str, str]:
-    text = reference("14")[path]
-    assert right in text, right
-    return {path: text.replace(right, wrong)}
-
-
-_CONVOLUTION = "functions/convolution.py"
-
-MISTAKES: tuple[tuple[str, dict[str, str]], ...] = (
+MISTAKES: tuple[tuple[str, str], ...] = (
     (
-        "fold overwrites where windows overlap",
-        _wrong(_CONVOLUTION, "padded[place] += windows", "padded[place] = windows"),
+        "LeakyReLU is blamed for its kink at 0",
+        _SOLUTION.replace(_TRUE, '("LeakyReLU", "Product", "Tanh")'),
     ),
     (
-        "fold leaves the padding on",
-        _wrong(
-            _CONVOLUTION,
-            "padded[:, :, padding : padding + height, padding : padding + width]",
-            "padded[:, :, :height, :width]",
+        "Share was checked with a gradient of ones, and passed",
+        _SOLUTION.replace(_TRUE, '("Product", "Tanh")').replace(
+            "F.sum(g * x) / total)", "F.mean(g))"
         ),
     ),
+    ("everything is blamed", _SOLUTION.replace(_TRUE, repr(tuple(NAMES)))),
+    ("the bugs are named, but not repaired", _BROKEN_AGAIN),
     (
-        "the filter is turned round",
-        _wrong(_CONVOLUTION, "y = w.reshape", "w = w[:, :, ::-1, ::-1]\n        y = w.reshape"),
-    ),
-    (
-        "the gradient of the filters is the mean over the images",
-        _wrong(_CONVOLUTION, ".sum(axis=0).reshape(w.shape)", ".mean(axis=0).reshape(w.shape)"),
-    ),
-    (
-        "the stride counts windows, and does not move them",
-        _wrong(
-            _CONVOLUTION,
-            "for i, j, place in places(kernel, counts, stride):",
-            "for i, j, place in places(kernel, counts, 1):",
+        "Share is repaired with the formula of softmax",
+        _SOLUTION.replace(
+            "(g - F.sum(g * x) / total) / total", "x / total * (g - F.sum(g * x) / total)"
         ),
     ),
-    (
-        "pooling gives the gradient to every pixel of the window",
-        _wrong(
-            "functions/pooling.py",
-            "np.put_along_axis(windows, winners[:, :, None], gy[:, :, None], axis=2)",
-            "windows += gy[:, :, None]",
-        ),
-    ),
-    (
-        "the layer forgets its padding",
-        _wrong("nn/image_layers.py", "self.stride, self.padding)", "self.stride)"),
-    ),
+    ("forward was changed to fit", _SOLUTION.replace(".tanh(inputs[0])", ".exp(-inputs[0])")),
 )

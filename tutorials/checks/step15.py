@@ -1,212 +1,229 @@
-"""Checks of exercise 15: gates, a cell, attention, and a text that is learned."""
+"""Exercise 15: which inputs are refused, and in which words?"""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import expect_close, expect_equal, expect_gradients, expect_true
-from tinynode_course.mynode import reference
+from tinynode_course.checks import (
+    CheckFailed,
+    expect_close,
+    expect_equal,
+    expect_raises,
+    expect_true,
+)
+from tinynode_course.mynode import mistake
 
 HINTS = (
-    "Sigmoid keeps its output y, and the gradient is gy * y * (1 - y). Softmax: subtract the "
-    "largest number of the last axis before exp; keepdims=True keeps the axis for the division.",
-    "GRUCell.forward: z = sigmoid(self.update_x(x) + self.update_h(h)), r likewise; then "
-    "n = tanh(self.new_x(x) + self.new_h(r * h)); the next state is h + z * (n - h).",
-    "scaled_dot_product_attention: scores = linear(query, key) / math.sqrt(d); causal is the mask "
-    "np.tri(*scores.shape, dtype=bool); add np.where(mask, 0.0, -np.inf) to the scores; then "
-    "matmul(softmax(scores), value).",
+    "expect is a loop over the conditions. `if not condition` works for a Condition and for a "
+    "plain False. Only a Condition has text and actual: ask isinstance(condition, Condition).",
+    'is_floating gives Condition(f"{in_type.text}.dtype is floating", dtype.kind == "f", '
+    "str(dtype)) with dtype = in_type.dtype.value.",
+    "Python computes all arguments of a call before the call. So x.shape[1], which needs two "
+    "axes, goes into a later expect than x.ndim == 2.",
+    "MatMul: expect(in_types.size() == 2); x, y = in_types; expect(x.ndim == 2, y.ndim == 2); "
+    "expect(is_floating(x), x.dtype == y.dtype); expect(x.shape[1] == y.shape[0]).",
 )
 
-_RNG = np.random.default_rng(15)
-X = _RNG.normal(size=(3, 4))
+
+def zeros(work: Any, *shape: int, dtype: str = "float64") -> Any:
+    return work.Variable(np.zeros(shape, dtype=dtype))
 
 
-def _softmax(x: Any) -> Any:
-    y = np.exp(x - x.max(axis=-1, keepdims=True))
-    return y / y.sum(axis=-1, keepdims=True)
+def refusal(work: Any, what: str, call: Any) -> Any:
+    """The InvalidType of a call; the message names the condition."""
+    look = (
+        "no error, or an error from forward: the check let these inputs through. Another error "
+        "from the check: a line of it needs a condition that must stand in an expect above it"
+    )
+    error: Any = expect_raises(what, work.InvalidType, call, look)
+    look = "compare expressions, without len(...), tuple(...) or .value: only they have a text"
+    expect_true(f"{what}: the message shows the condition", "in_types" in error.expect, look)
+    return error
 
 
-def check_sigmoid(work: Any) -> None:
-    """sigmoid, and its gradient"""
-    look = "functions/exponential.py: 1 / (1 + e^-x)"
-    expect_close("sigmoid(x)", work.sigmoid(work.Variable(X)).array, 1 / (1 + np.exp(-X)), look)
-    far = work.Variable(np.array([-1000.0, 0.0, 1000.0]))
-    with np.errstate(over="raise"):
-        try:
-            got = work.sigmoid(far).array
-        except FloatingPointError:
-            got = "an overflow of exp"
-    expect_close("sigmoid of -1000, 0 and 1000", got, [0.0, 0.5, 1.0], "Use tanh in place of exp")
-    expect_gradients("sigmoid", work.sigmoid, [X], work.Variable, "gy * y * (1 - y)")
+def check_expressions(work: Any) -> None:
+    """expressions and conditions know their texts"""
+    from mynode.type_check import Expression, TypeInfo, TypeInfoTuple, is_floating
+
+    look = "type_check.py: Expression"
+    e = Expression("shape", (3, 4))[1]
+    expect_equal("Expression('shape', (3, 4))[1]", (e.text, e.value), ("shape[1]", 4), look)
+    other = Expression("n", 5)
+    for what, condition, expected in (
+        ("shape[1] == 4", e == 4, ("shape[1] == 4", True)),
+        ("shape[1] == 5", e == 5, ("shape[1] == 5", False)),
+        ("shape[1] == n", e == other, ("shape[1] == n", False)),
+        ("shape[1] >= 4", e >= 4, ("shape[1] >= 4", True)),
+        ("shape[1] >= n", e >= other, ("shape[1] >= n", False)),
+    ):
+        expect_equal(f"{what}: text, bool", (condition.text, bool(condition)), expected, look)
+    expect_equal("the actual values of shape[1] == n", (e == other).actual, "4 != 5", look)
+    x = TypeInfo("x", np.zeros((2, 3), np.float32))
+    found = (x.shape.text, x.shape.value, x.ndim.value, x.dtype.value)
+    look = "type_check.py: TypeInfo"
+    expect_equal("TypeInfo of a (2, 3) array", found, ("x.shape", (2, 3), 2, np.float32), look)
+    size = TypeInfoTuple((x, x)).size()
+    found = (size.text, size.value)
+    expect_equal("the size of two", found, ("in_types.size()", 2), "type_check.py: TypeInfoTuple")
+    look = "type_check.py, is_floating: the kind of the dtype is 'f'"
+    for dtype, holds in (("float32", True), ("int64", False), ("bool", False)):
+        condition = is_floating(TypeInfo("x", np.zeros(2, dtype)))
+        expect_equal(f"is_floating, {dtype}", bool(condition), holds, look)
+        expect_equal("the text of is_floating", condition.text, "x.dtype is floating", look)
 
 
-def check_softmax(work: Any) -> None:
-    """softmax over the last axis, and its gradient"""
-    x = _RNG.normal(size=(2, 3, 4))
-    look = "Softmax.forward: e^x divided by the sum over the last axis"
-    expect_close("softmax(x)", work.softmax(work.Variable(x)).array, _softmax(x), look)
-    large = work.softmax(work.Variable(np.array([[1000.0, 0.0]]))).array
-    look = "exp(1000) is inf. Subtract the largest number first"
-    expect_close("softmax of 1000 and 0", large, [[1.0, 0.0]], look)
-    look = "Softmax.backward: y * (gy - the sum of gy * y over the last axis)"
-    expect_gradients("softmax", work.softmax, [x], work.Variable, look)
+def check_expect(work: Any) -> None:
+    """expect refuses at the first condition that does not hold"""
+    from mynode.type_check import Expression, expect
+
+    a, b = Expression("a", 1), Expression("b", 2)
+    look = "type_check.py, expect: a loop; raise for the first that does not hold"
+    expect(a == 1, b == 2, b >= a)
+    for conditions, text in (
+        ((a == 1, b == 3, a == 7), "b == 3"),
+        ((a >= b,), "a >= b"),
+    ):
+        error: Any = expect_raises(text, work.InvalidType, lambda c=conditions: expect(*c), look)
+        expect_equal("the condition in the error", error.expect, text, look)
+    expect_raises("a plain False", work.InvalidType, lambda: expect(True, False), look)
 
 
-def check_embedding(work: Any) -> None:
-    """embedding, and its gradient"""
-    from mynode import nn
+def check_apply(work: Any) -> None:
+    """apply runs the check before forward, and the message has all facts"""
+    ran = []
 
-    indices = np.array([2, 0, 2, 2])
-    w = work.Variable(X)
-    y = work.embedding(indices, w)
-    expect_close("embedding(indices, w)", y.array, X[indices], "TakeRows.forward: x[indices]")
-    y.grad = np.ones((4, 4))
-    y.backward()
-    look = "Index 2 comes three times, so three gradients add up: np.add.at"
-    expect_close("the gradient of w", w.grad, np.outer([1.0, 0.0, 3.0], np.ones(4)), look)
-    layer = nn.Embedding(5, 2)
-    shapes = [p.array.shape for p in layer.parameters()]
-    expect_equal("the parameters of Embedding(5, 2)", shapes, [(5, 2)], "weight: (rows, size)")
-    got = layer(np.array([4])).array
-    expect_close("a row of the layer", got, layer.weight.array[4:], "Embedding.forward")
+    class Checked(work.FunctionNode):  # type: ignore[misc, name-defined]
+        def check_type_forward(self, in_types: Any) -> None:
+            from mynode.type_check import expect
 
+            expect(in_types[0].ndim == 1)
 
-def _cell(work: Any) -> Any:
-    from mynode import nn
+        def forward(self, inputs: Any) -> Any:
+            ran.append(True)
+            return inputs
 
-    work.seed(3)
-    cell = nn.GRUCell(4, 2)
-    for p in cell.parameters():
-        p.array = _RNG.normal(size=p.array.shape)
-    return cell
+    Checked().apply((zeros(work, 3),))
+    look = "core/function_node.py, apply: run_check(self, arrays) before self.forward(arrays)"
+    error = refusal(
+        work, "an operation of one axis", lambda: Checked().apply((zeros(work, 2, 3),))
+    )
+    expect_equal("the number of calls of forward", len(ran), 1, look)
+    found = (error.expect, error.actual)
+    expect_equal("expect and actual", found, ("in_types[0].ndim == 1", "2 != 1"), look)
+    for fact in ("Checked", "in_types[0].ndim == 1", "2 != 1", "(2, 3)", "float64"):
+        look = "type_check.py, run_check: the name of the class, the condition, and each input"
+        expect_true(f"the message has {fact!r}", fact in str(error), look)
 
 
-def check_cell(work: Any) -> None:
-    """GRUCell computes its formulas"""
-    cell = _cell(work)
-    h = _RNG.normal(size=(3, 2))
-    look = "six layers Linear; those of the state have no bias"
-    expect_equal("the number of parameters of GRUCell", len(cell.parameters()), 9, look)
-
-    def of(layer: Any, x: Any) -> Any:
-        y = x @ layer.weight.array.T
-        return y if layer.bias is None else y + layer.bias.array
-
-    z = 1 / (1 + np.exp(-of(cell.update_x, X) - of(cell.update_h, h)))
-    r = 1 / (1 + np.exp(-of(cell.reset_x, X) - of(cell.reset_h, h)))
-    n = np.tanh(of(cell.new_x, X) + of(cell.new_h, r * h))
-    look = "h' = (1 - z) h + z n, with n = tanh(E x + F (r h))"
-    got = cell(work.Variable(X), work.Variable(h)).array
-    expect_close("the next state", got, (1 - z) * h + z * n, look)
+def check_broadcasts(work: Any) -> None:
+    """shapes that do not broadcast are refused"""
+    look = "type_check.py, broadcasts: each pair of lengths is equal, or has a 1"
+    for left, right in ((3,), (4, 2)), ((2, 3), (2,)), ((2, 1, 3), (3, 2)):
+        inputs = work.Variable(np.zeros(left)), work.Variable(np.zeros(right))
+        what = f"add of shapes {left} and {right}"
+        error: Any = expect_raises(
+            what, work.InvalidType, lambda inputs=inputs: work.add(*inputs), look
+        )
+        for shape in left, right:
+            expect_true(f"the message has {shape}", str(shape) in error.actual, look)
 
 
-def check_gates(work: Any) -> None:
-    """closed gates keep the state, and gradients pass"""
-    cell = _cell(work)
-    h = _RNG.normal(size=(3, 2))
-    expect_gradients("GRUCell", cell, [X, h], work.Variable, "no .array between the operations")
-    cell.update_x.bias.array = np.full(2, -1000.0)
-    kept = cell(work.Variable(X), work.Variable(h)).array
-    expect_close("the state behind closed gates", kept, h, "z near 0: the state stays")
+def check_products(work: Any) -> None:
+    """products of matrices have the right values and gradients"""
+    rng = np.random.default_rng(0)
+    for n, k, m in (2, 3, 4), (1, 1, 1), (3, 1, 2), (2, 2, 2):
+        for dtype in "float32", "float64":
+            x, y = (rng.normal(size=shape).astype(dtype) for shape in ((n, k), (k, m)))
+            g = rng.normal(size=(n, m)).astype(dtype)
+            a, b = work.Variable(x), work.Variable(y)
+            what = f"x @ y of shapes ({n}, {k}) and ({k}, {m}), {dtype}"
+            try:
+                z = a @ b
+            except work.InvalidType as error:
+                came = f"InvalidType: {error.expect}, but {error.actual}"
+                look = "this condition refuses inputs that fit: it asks for something else"
+                raise CheckFailed(what, "their product", came, look) from None
+            expect_close(what, z.array, x @ y, "MatMul.forward, and Variable.__matmul__")
+            z.grad = g
+            z.backward()
+            look = "MatMul.backward: gx = gz y^T, gy = x^T gz"
+            expect_close(f"the gradient of x, {what}", a.grad, g @ y.T, look, rtol=1e-5)
+            expect_close(f"the gradient of y, {what}", b.grad, x.T @ g, look, rtol=1e-5)
 
 
-def check_attention(work: Any) -> None:
-    """attention, with and without a mask"""
-    q, k, v = (_RNG.normal(size=shape) for shape in ((3, 4), (5, 4), (5, 2)))
-    attend = work.scaled_dot_product_attention
-    boxes = [work.Variable(one) for one in (q, k, v)]
-    weights = _softmax(q @ k.T / math.sqrt(4))
-    look = "scores = query key^T / sqrt(d); the weights are the softmax of each row"
-    expect_close("attention", attend(*boxes).array, weights @ v, look)
-    expect_gradients("attention", attend, [q, k, v], work.Variable, look)
-    square = _RNG.normal(size=(4, 4))
-    scores = np.where(np.tri(4) > 0, square @ square.T / 2, -np.inf)
-    box = work.Variable(square)
-    look = "causal: query i looks at keys 0 to i; the scores of other keys are -inf"
-    got = attend(box, box, box, causal=True).array
-    expect_close("causal attention", got, _softmax(scores) @ square, look)
-    mask = np.array([[True, False, True, True]] * 4)
-    expected = _softmax(np.where(mask, square @ square.T / 2, -np.inf)) @ square
-    got = attend(box, box, box, mask=mask).array
-    expect_close("attention with a mask", got, expected, "False in the mask: the score is -inf")
+def check_matmul_refuses(work: Any) -> None:
+    """matmul refuses inputs that do not fit, and says why"""
+    from mynode.functions.products import MatMul
+
+    matrix = zeros(work, 3, 3)
+    for number in 1, 3:
+        what = f"MatMul of {number} inputs"
+        error = refusal(work, what, lambda number=number: MatMul().apply((matrix,) * number))
+        look = "expect(in_types.size() == 2), before x, y = in_types"
+        expect_equal(f"{what}: the condition", error.expect, "in_types.size() == 2", look)
+    for position, inputs in (
+        (0, (zeros(work, 3), matrix)),
+        (1, (matrix, zeros(work, 3))),
+        (0, (zeros(work), matrix)),
+    ):
+        what = f"matmul of shapes {inputs[0].array.shape} and {inputs[1].array.shape}"
+        error = refusal(work, what, lambda inputs=inputs: work.matmul(*inputs))
+        about = f"in_types[{position}].ndim "
+        look = "a matrix has two axes: ask for ndim of x and of y, before you look at a length"
+        expect_true(f"{what}: the condition is about {about}", about in error.expect, look)
+    look = "is_floating(x) asks for a floating dtype, x.dtype == y.dtype for equal ones"
+    for left, right in (("int64", "int64"), ("float64", "float32"), ("float64", "int64")):
+        inputs = zeros(work, 2, 2, dtype=left), zeros(work, 2, 2, dtype=right)
+        what = f"matmul of {left} and {right}"
+        error = refusal(work, what, lambda inputs=inputs: work.matmul(*inputs))
+        expect_true(f"{what}: the condition is about a dtype", "dtype" in error.expect, look)
+    look = "z[i, j] is the sum of x[i, k] * y[k, j] over k. Which two lengths must be equal?"
+    for left, right in ((2, 3), (2, 3)), ((3, 2), (4, 3)), ((2, 1), (3, 2)), ((4, 5), (4, 5)):
+        what = f"matmul of shapes {left} and {right}"
+        inputs = zeros(work, *left), zeros(work, *right)
+        error = refusal(work, what, lambda inputs=inputs: work.matmul(*inputs))
+        lengths = sorted(int(word) for word in error.actual.replace("!=", " ").split())
+        expect_equal(
+            f"{what}: the lengths in the message", lengths, sorted((left[1], right[0])), look
+        )
 
 
-def check_reading(work: Any) -> None:
-    """your network learns a text"""
-    from mynode import nn
+_CHECK, _FUNCTION, _PRODUCTS = "type_check.py", "core/function_node.py", "functions/products.py"
 
-    text = "the loss is a leaf of the tree of the text. a letter is a leaf of the loss. "
-    names = sorted(set(text))
-    codes = np.array([names.index(letter) for letter in text])
-    work.seed(0)
-    table, cell, output = nn.Embedding(len(names), 8), nn.GRUCell(8, 32), nn.Linear(32, len(names))
-    model = nn.Sequential(table, cell, output)
-    optimizer = nn.Adam(model, lr=0.02)
-    places, h = np.arange(19) * 4, work.Variable(np.zeros((19, 32)))
-    mean = 0.0
-    for _ in range(30):
-        h.unchain()
-        loss: Any = 0.0
-        for _ in range(8):
-            h = cell(table(codes[places % len(codes)]), h)
-            places = places + 1
-            loss = work.softmax_cross_entropy(output(h), codes[places % len(codes)]) + loss
-        optimizer.cleargrads()
-        loss.backward()
-        optimizer.update()
-        mean = float(loss.array) / 8
-    look = "A guess costs 2.6. Each part passed by itself: does the state go on, and its gradient?"
-    expect_true(f"the loss of the last window, {mean:.2f}, is below 1.2", mean < 1.2, look)
-
-
-def _wrong(path: str, right: str, wrong: str) -> dict[str, str]:
-    text = reference("15")[path]
-    assert right in text, right
-    return {path: text.replace(right, wrong)}
-
-
-MISTAKES: tuple[tuple[str, dict[str, str]], ...] = (
+MISTAKES = (
     (
-        "the gate is turned round",
-        _wrong("nn/recurrent_layers.py", "h + z * (n - h)", "n + z * (h - n)"),
+        "the lengths are compared at the wrong axes",
+        mistake("15", _PRODUCTS, "x.shape[1] == y.shape[0]", "x.shape[0] == y.shape[1]"),
     ),
     (
-        "the reset gate is forgotten",
-        _wrong("nn/recurrent_layers.py", "self.new_h(r * h)", "self.new_h(h)"),
+        "lengths are looked at in the same expect as the number of axes",
+        mistake("15", _PRODUCTS, "y.ndim == 2)", "y.ndim == 2, x.shape[1] == y.shape[0])"),
     ),
     (
-        "of an index that comes twice, one gradient is lost",
-        _wrong("functions/indexing.py", "np.add.at(gx, indices, gy)", "gx[indices] += gy"),
+        "len() of the inputs is a plain number: the message cannot show the condition",
+        mistake("15", _PRODUCTS, "in_types.size() == 2", "len(in_types) == 2"),
     ),
     (
-        "exp of -1000 overflows in the sigmoid",
-        _wrong("functions/exponential.py", "0.5 * np.tanh(0.5 * x) + 0.5", "1 / (1 + np.exp(-x))"),
+        "two dtypes at once are let through",
+        mistake("15", _PRODUCTS, "x.dtype == y.dtype", "is_floating(y)"),
     ),
     (
-        "the gradient of softmax forgets the sum",
-        _wrong(
-            "functions/activation.py",
-            "y * (gy - (gy * y).sum(axis=-1, keepdims=True))",
-            "gy * y * (1.0 - y)",
+        "the check runs after forward",
+        mistake(
+            "15",
+            _FUNCTION,
+            "        run_check(self, arrays)\n        results = self.forward(arrays)\n",
+            "        results = self.forward(arrays)\n        run_check(self, arrays)\n",
         ),
     ),
     (
-        "the scores are not divided by the root of d",
-        _wrong("functions/network.py", " / math.sqrt(query.shape[1])", ""),
+        "expect looks at the first condition only",
+        mistake("15", _CHECK, "for condition in conditions:", "for condition in conditions[:1]:"),
     ),
     (
-        "causal attention looks at the next place too",
-        _wrong(
-            "functions/network.py", "np.tri(*scores.shape, dtype", "np.tri(*scores.shape, 1, dtype"
-        ),
-    ),
-    (
-        "the mask is turned round",
-        _wrong(
-            "functions/network.py", "np.where(mask, 0.0, -np.inf)", "np.where(mask, -np.inf, 0.0)"
-        ),
+        "the gradients of the product are exchanged",
+        mistake("15", _PRODUCTS, "return gx, gy", "return gy, gx"),
     ),
 )

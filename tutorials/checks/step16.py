@@ -1,165 +1,221 @@
-"""Checks of exercise 16: derivatives of known functions, and minima of known valleys."""
+"""Checks of exercise 16: convolution against slow loops, gradients, and a moved digit."""
+
+from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
-import tinynode as tn
-from tinynode import functions as F
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
+from tinynode.nn.datasets import load_digits
+from tinynode_course.checks import (
+    expect_close,
+    expect_equal,
+    expect_gradients,
+    expect_raises,
+    expect_true,
+)
+from tinynode_course.mynode import reference
 
 HINTS = (
-    "Start with found = [f(x)], and n times append the gradient of found[-1] with respect to x.",
-    "tn.grad(..., enable_double_backprop=True): without it the gradient is a leaf, and "
-    "a leaf has no path to x. Zeros like x are tn.Variable(x.xp.zeros_like(x.array)).",
-    "newton: in each step _, g, h = derivatives(f, x, 2), then x = tn.Variable((x - g / h).array)."
-    " Without .array, the new x hangs onto the graph of the old one.",
+    "fold is unfold with the assignment turned round: padded[place] += windows[:, :, i, j]. At "
+    "the end, cut the padding off.",
+    "Conv2d.forward: w.reshape(out, -1) @ windows.reshape(n, channels * kh * kw, -1), then "
+    "reshape to (n, out, oh, ow). backward: gX = W^T gY, folded; gW = gY X^T, summed over the "
+    "images. The bias is an addition of its own: y + reshape(b, (-1, 1, 1)).",
+    "MaxPool2d.forward: reshape the windows to (n, channels, k * k, oh, ow); the outputs are "
+    "max(axis=2) and argmax(axis=2). backward: zeros of this shape, np.put_along_axis(windows, "
+    "winners[:, :, None], gy[:, :, None], axis=2), then fold.",
+)
+
+_RNG = np.random.default_rng(14)
+CASES = (  # shapes of x and w, stride, padding
+    ((1, 1, 4, 4), (1, 1, 3, 3), 1, 0),
+    ((2, 3, 5, 4), (4, 3, 2, 3), 1, 0),
+    ((2, 2, 5, 6), (3, 2, 3, 3), 1, 2),
+    ((2, 1, 7, 6), (2, 1, 3, 2), 2, 1),
 )
 
 
-def polynomial(x):
-    return x * x * x * x - 2.0 * x * x
+def _slow(x: Any, w: Any, stride: int, padding: int) -> Any:
+    """The convolution by loops, as its formula says."""
+    p = padding
+    padded = np.pad(x, ((0, 0), (0, 0), (p, p), (p, p)))
+    kh, kw = w.shape[2:]
+    height = (padded.shape[2] - kh) // stride + 1
+    width = (padded.shape[3] - kw) // stride + 1
+    y = np.zeros((len(x), len(w), height, width))
+    for n, o, r, q in np.ndindex(*y.shape):
+        window = padded[n, :, r * stride : r * stride + kh, q * stride : q * stride + kw]
+        y[n, o, r, q] = (window * w[o]).sum()
+    return y
 
 
-def expect_derivatives(work, name, f, x, expected, look):
-    """``derivatives`` gives these arrays, each in a Variable of the shape of x."""
-    n = len(expected) - 1
-    found = work.derivatives(f, x, n)
-    what = f"derivatives of {name}, n = {n}"
-    is_sequence = isinstance(found, list | tuple)
-    expect_true(f"{what}: a list", is_sequence, "Append each derivative to a list, and return it.")
-    expect_equal(f"{what}: the length of the list", len(found), n + 1, "f(x) itself comes first.")
-    for order, (got, right) in enumerate(zip(found, expected, strict=True)):
-        about = f"{what}: derivative {order}" if order else f"{what}: f(x)"
-        if got is None:
-            zeros = "Where tn.grad gives None the derivative is zero: zeros like x."
-            raise CheckFailed(about, "a Variable", "None", look if np.any(right) else zeros)
-        is_variable = isinstance(got, tn.Variable)
-        expect_true(f"{about} is a Variable", is_variable, "tn.grad gives Variables.")
-        expect_close(about, got.array, right, look, rtol=1e-9, atol=1e-9)
+def _draw(case: Any) -> tuple[Any, Any]:
+    return _RNG.normal(size=case[0]), _RNG.normal(size=case[1])
 
 
-def check_first_and_second(work):
-    """f, its first and its second derivative."""
-    x = tn.Variable(np.array([-1.5, 0.5, 2.0]))
-    v = x.array
-    expected = [v**4 - 2 * v**2, 4 * v**3 - 4 * v, 12 * v**2 - 4]
-    look = (
-        "Each derivative is the gradient of the one before it, not of f(x). And that one needs a "
-        "graph: enable_double_backprop=True."
-    )
-    expect_derivatives(work, "x^4 - 2 x^2", polynomial, x, expected, look)
+def check_values(work: Any) -> None:
+    """conv2d gives what slow loops give"""
+    for case in CASES:
+        (x, w), (stride, padding) = _draw(case), case[2:]
+        b = _RNG.normal(size=len(w))
+        what = f"conv2d of x {case[0]} and w {case[1]}, stride {stride}, padding {padding}"
+        expected = _slow(x, w, stride, padding)
+        got = work.conv2d(x, work.Variable(w), None, stride, padding).array
+        expect_close(what, got, expected, "Conv2d.forward: Y = W X, for the windows of each image")
+        got = work.conv2d(x, work.Variable(w), work.Variable(b), stride, padding).array
+        look = "b has a number for each output channel: reshape it to (out, 1, 1)"
+        expect_close(f"{what}, with a bias", got, expected + b[:, None, None], look)
 
 
-def check_higher(work):
-    """Derivatives of a higher order."""
-    x = tn.Variable(np.array([[0.3, -1.0, 2.0]]))
-    s, c = np.sin(x.array), np.cos(x.array)
-    look = "Every one of them needs a graph, for the next one: enable_double_backprop=True."
-    expect_derivatives(work, "sin(x)", F.sin, x, [s, c, -s, -c, s, c, -s], look)
+def check_gradients(work: Any) -> None:
+    """the gradients of conv2d"""
+    for case in CASES:
+        (x, w), (stride, padding) = _draw(case), case[2:]
+        b = _RNG.normal(size=len(w))
+
+        def convolution(x: Any, w: Any, b: Any, s: int = stride, p: int = padding) -> Any:
+            return work.conv2d(x, w, b, s, p)
+
+        what = f"conv2d, stride {stride}, padding {padding}"
+        look = (
+            "input 0: W^T gY, folded. Input 1: gY X^T, summed over the images. Input 2: the bias"
+        )
+        expect_gradients(what, convolution, [x, w, b], work.Variable, look)
 
 
-def check_zero(work):
-    """A derivative that is zero."""
-    x = tn.Variable(np.array([1.0, 2.0]))
-    zero = np.zeros(2)
+def check_refuses(work: Any) -> None:
+    """conv2d refuses wrong shapes"""
+    look = "Conv2d.check_type_forward: four axes each, and equal channels"
+    for x, w in (((1, 2, 4, 4), (1, 3, 2, 2)), ((2, 4, 4), (1, 2, 2, 2))):
+        call = np.zeros(x), work.Variable(np.zeros(w))
 
-    def line(x):
-        return 3.0 * x
+        def convolve(call: Any = call) -> Any:
+            return work.conv2d(*call)
 
-    look = "The slope of a line is constant, so all derivatives after it are zeros."
-    expect_derivatives(work, "3 x", line, x, [3 * x.array, zero + 3.0, zero, zero, zero], look)
-
-
-def check_no_grad_is_touched(work):
-    """The grad of x is as it was."""
-    x = tn.Variable(np.array([1.0, 2.0]))
-    x.grad = np.array([10.0, 20.0])
-    work.derivatives(polynomial, x, 2)
-    look = "x.grad belongs to the user. tn.grad returns gradients and writes to no grad."
-    expect_close("x.grad after derivatives(...)", x.grad, [10.0, 20.0], look)
+        expect_raises(f"x {x} with w {w}", work.InvalidType, convolve, look)
 
 
-def check_one_step(work):
-    """One step of Newton's method."""
-    x = tn.Variable(np.array([2.0, -1.2, 0.9]))
-    v = x.array
-    expected = v - (4 * v**3 - 4 * v) / (12 * v**2 - 4)
-    got = work.newton(polynomial, x, 1)
-    expect_true("newton gives a Variable", isinstance(got, tn.Variable), "Return the new x.")
-    look = "x - g / h, where g is the first derivative of f and h is the second."
-    expect_close("x^4 - 2 x^2: x after one step", got.array, expected, look)
-    expect_equal("x^4 - 2 x^2: x after no step", work.newton(polynomial, x, 0).array, v, look)
-    expect_equal("the x that was given", x.array, np.array([2.0, -1.2, 0.9]), "Leave it alone.")
+def check_pooling(work: Any) -> None:
+    """max_pool2d, and its gradient"""
+    x = _RNG.permutation(2 * 2 * 4 * 6).reshape(2, 2, 4, 6) / 10.0
+    for size, stride in ((2, None), (2, 1), (3, 2), (4, None)):
+        step = stride or size
+        height, width = (4 - size) // step + 1, (6 - size) // step + 1
+        expected = np.zeros((2, 2, height, width))
+        for r, q in np.ndindex(height, width):
+            window = x[:, :, r * step : r * step + size, q * step : q * step + size]
+            expected[:, :, r, q] = window.max(axis=(2, 3))
+        got = work.max_pool2d(work.Variable(x), size, stride).array
+        what = f"max_pool2d, size {size}, stride {stride}"
+        expect_close(what, got, expected, "MaxPool2d.forward: the maximum over a window's places")
+
+        def pool(v: Any, size: int = size, stride: Any = stride) -> Any:
+            return work.max_pool2d(v, size, stride)
+
+        look = (
+            "MaxPool2d.backward: gy at the winner of each window; fold adds where windows overlap"
+        )
+        expect_gradients(what, pool, [x], work.Variable, look)
 
 
-def check_minimum(work):
-    """The minimum after several steps."""
+def check_layers(work: Any) -> None:
+    """the layers Conv2d, MaxPool2d and Flatten"""
+    from mynode import nn
 
-    def valley(x):
-        return F.exp(x) - 3.0 * x
-
-    got = work.newton(valley, tn.Variable(np.zeros(2)), 8)
-    look = "Does every step begin where the one before has ended?"
-    expect_close("e^x - 3 x: x after 8 steps", got.array, np.log([3.0, 3.0]), look)
-
-
-def check_no_graph_grows(work):
-    """Each step begins at a leaf."""
-    ranks = []
-
-    def valley(x):
-        ranks.append(x.rank)
-        return F.exp(x) - 3.0 * x
-
-    got = work.newton(valley, tn.Variable(np.zeros(2)), 5)
-    look = "Make a new leaf of the new x in each step: tn.Variable((...).array)."
-    expect_equal("the ranks of x, step by step", ranks, [0] * len(ranks), look)
-    expect_equal("the rank of the result", got.rank, 0, look)
+    work.seed(0)
+    layer = nn.Conv2d(2, 3, 3, stride=2, padding=1)
+    shapes = [p.array.shape for p in layer.parameters()]
+    look = "weight: (out, in, k, k); bias: (out)"
+    expect_equal("the parameters of nn.Conv2d(2, 3, 3)", shapes, [(3, 2, 3, 3), (3,)], look)
+    x = _RNG.normal(size=(4, 2, 7, 7))
+    layer.bias.array = np.array([1.0, 2.0, 3.0])
+    expected = _slow(x, layer.weight.array, 2, 1) + layer.bias.array[:, None, None]
+    expect_close("the output of the layer", layer(x).array, expected, "Conv2d.forward: conv2d")
+    model = nn.Sequential(layer, nn.MaxPool2d(2), nn.Flatten())
+    look = "Flatten: (n, channels, h, w) -> (n, channels * h * w)"
+    expect_equal("the shape after pooling and Flatten", model(x).array.shape, (4, 12), look)
 
 
-_SOLUTION = solution(__file__)
+def _fields(pixels: Any, down: int, right: int) -> Any:
+    fields = np.zeros((len(pixels), 1, 10, 10))
+    fields[:, 0, 1 + down : 9 + down, 1 + right : 9 + right] = pixels.reshape(-1, 8, 8)
+    return fields
 
-MISTAKES: tuple[tuple[str, str], ...] = (
+
+def check_moved_digits(work: Any) -> None:
+    """your network reads digits, also moved ones"""
+    from mynode import nn
+
+    digits = load_digits()
+    work.seed(0)
+    pooling = nn.MaxPool2d(14), nn.Flatten(), nn.Linear(24, 10)
+    model = nn.Sequential(nn.Conv2d(1, 24, 5, padding=4), work.relu, *pooling)
+    optimizer, order = nn.Adam(model, lr=0.02), np.random.default_rng(0)
+    x, labels = _fields(digits.train_images[:800], 0, 0), digits.train_labels[:800]
+    for _ in range(4):
+        for batch in np.array_split(order.permutation(800), 25):
+            loss = work.softmax_cross_entropy(model(x[batch]), labels[batch])
+            optimizer.cleargrads()
+            loss.backward()
+            optimizer.update()
+    with work.no_backprop_mode():
+        middle = model(_fields(digits.held_out_images, 0, 0)).array
+        moved = model(_fields(digits.held_out_images, 1, -1)).array
+    right = float((middle.argmax(axis=1) == digits.held_out_labels).mean())
+    look = "Each part passed by itself. Does the layer hand stride and padding on?"
+    expect_true(f"of new digits {right:.0%} are right, at least 75 %", right >= 0.75, look)
+    look = "the same filter at every place, also at the edge: that is the padding"
+    expect_close("the scores of moved digits", moved, middle, look)
+
+
+def _wrong(path: str, right: str, wrong: str) -> dict[str, str]:
+    text = reference("16")[path]
+    assert right in text, right
+    return {path: text.replace(right, wrong)}
+
+
+_CONVOLUTION = "functions/convolution.py"
+
+MISTAKES: tuple[tuple[str, dict[str, str]], ...] = (
     (
-        "enable_double_backprop is left out",
-        _SOLUTION.replace(", enable_double_backprop=True", ""),
+        "fold overwrites where windows overlap",
+        _wrong(_CONVOLUTION, "padded[place] += windows", "padded[place] = windows"),
     ),
     (
-        "None is left in the list",
-        _SOLUTION.replace("tn.Variable(x.xp.zeros_like(x.array)) if g is None else g", "g"),
+        "fold leaves the padding on",
+        _wrong(
+            _CONVOLUTION,
+            "padded[:, :, padding : padding + height, padding : padding + width]",
+            "padded[:, :, :height, :width]",
+        ),
     ),
     (
-        "backward adds to x.grad, which is never cleared",
-        _SOLUTION
-        + """
-def derivatives(f, x, n):
-    found = [f(x)]
-    for _ in range(n):
-        tn.functions.sum(found[-1]).backward(enable_double_backprop=True)
-        found.append(x.grad_var)
-    return found
-""",
+        "the filter is turned round",
+        _wrong(_CONVOLUTION, "y = w.reshape", "w = w[:, :, ::-1, ::-1]\n        y = w.reshape"),
     ),
     (
-        "backward with cleargrad: right, but the user's grad is lost",
-        _SOLUTION
-        + """
-def derivatives(f, x, n):
-    found = [f(x)]
-    for _ in range(n):
-        x.cleargrad()
-        if found[-1].creator_node is not None:
-            tn.functions.sum(found[-1]).backward(enable_double_backprop=True)
-        zero = tn.Variable(x.xp.zeros_like(x.array))
-        found.append(zero if x.grad_var is None else x.grad_var)
-    return found
-""",
+        "the gradient of the filters is the mean over the images",
+        _wrong(_CONVOLUTION, ".sum(axis=0).reshape(w.shape)", ".mean(axis=0).reshape(w.shape)"),
     ),
     (
-        "each step of Newton's method hangs onto the graph of the one before",
-        _SOLUTION.replace("tn.Variable((x - g / h).array)", "x - g / h"),
+        "the stride counts windows, and does not move them",
+        _wrong(
+            _CONVOLUTION,
+            "for i, j, place in places(kernel, counts, stride):",
+            "for i, j, place in places(kernel, counts, 1):",
+        ),
     ),
     (
-        "Newton's method divides the value by the slope: that finds a zero, not a minimum",
-        _SOLUTION.replace("_, g, h =", "g, h, _ ="),
+        "pooling gives the gradient to every pixel of the window",
+        _wrong(
+            "functions/pooling.py",
+            "np.put_along_axis(windows, winners[:, :, None], gy[:, :, None], axis=2)",
+            "windows += gy[:, :, None]",
+        ),
+    ),
+    (
+        "the layer forgets its padding",
+        _wrong("nn/image_layers.py", "self.stride, self.padding)", "self.stride)"),
     ),
 )

@@ -1,168 +1,212 @@
-"""Checks of exercise 17: one function in backward, right to the third order, and no needless work.
+"""Checks of exercise 17: gates, a cell, attention, and a text that is learned."""
 
-Which functions run is seen by a hook, as step 20 explains.
-"""
+from __future__ import annotations
+
+import math
+from typing import Any
 
 import numpy as np
 
-import tinynode as tn
-from tinynode import gradient_check
-from tinynode_course.checks import (
-    CheckFailed,
-    expect_close,
-    expect_equal,
-    expect_true,
-    solution,
-)
+from tinynode_course.checks import expect_close, expect_equal, expect_gradients, expect_true
+from tinynode_course.mynode import reference
 
 HINTS = (
-    "Tanh.backward is two lines: take gy out of grad_outputs and y out of get_retained_outputs(), "
-    "and return TanhGrad().apply((y, gy)), which is a tuple already.",
-    "gx = gy (1 - y^2). Hold y still: it is gy times a constant. Hold gy still: it is a constant "
-    "minus a multiple of the square of y. TanhGrad retains both its inputs.",
-    "The gradient of y is -2 h gy y, that of gy is h (1 - y^2). Begin with None for both, and "
-    "compute the first only if 0 in target_input_indexes, the second only if 1 is.",
+    "Sigmoid keeps its output y, and the gradient is gy * y * (1 - y). Softmax: subtract the "
+    "largest number of the last axis before exp; keepdims=True keeps the axis for the division.",
+    "GRUCell.forward: z = sigmoid(self.update_x(x) + self.update_h(h)), r likewise; then "
+    "n = tanh(self.new_x(x) + self.new_h(r * h)); the next state is h + z * (n - h).",
+    "scaled_dot_product_attention: scores = linear(query, key) / math.sqrt(d); causal is the mask "
+    "np.tri(*scores.shape, dtype=bool); add np.where(mask, 0.0, -np.inf) to the scores; then "
+    "matmul(softmax(scores), value).",
 )
 
-
-class Calls(tn.FunctionHook):
-    """Remembers which functions ran."""
-
-    name = "calls of exercise 15"
-
-    def __init__(self):
-        self.labels = []
-
-    def forward_preprocess(self, function, in_data):
-        self.labels.append(function.label)
+_RNG = np.random.default_rng(15)
+X = _RNG.normal(size=(3, 4))
 
 
-def numbers(seed, *shape):
-    return np.random.default_rng(seed).normal(size=shape or (5,))
+def _softmax(x: Any) -> Any:
+    y = np.exp(x - x.max(axis=-1, keepdims=True))
+    return y / y.sum(axis=-1, keepdims=True)
 
 
-def refuse(error, what, look):
-    """Say what a gradient check of the package has found."""
-    parts = [line.strip() for line in str(error).splitlines() if line.startswith("  ")]
-    raise CheckFailed(what, "gradients that agree with differences", "; ".join(parts), look)
-
-
-def check_forward(work):
-    """tanh as it was."""
-    x = numbers(0, 2, 3)
-    look = "The forward of Tanh was right: put it back."
-    expect_close("tanh(x)", work.tanh(tn.Variable(x)).array, np.tanh(x), look)
-
-
-def check_gradient_function(work):
-    """TanhGrad is a function of y and gy."""
-    y, gy = np.tanh(numbers(1)), numbers(2)
-    variables = tn.Variable(y.copy()), tn.Variable(gy.copy())
-    (gx,) = work.TanhGrad().apply(variables)
-    expect_close("TanhGrad of y and gy", gx.array, gy * (1 - y * y), "gx = gy (1 - y^2).")
-    for name, variable, before in zip(("y", "gy"), variables, (y, gy), strict=True):
-        look = "forward may write into arrays that it made itself, and into no others."
-        expect_equal(f"{name} after TanhGrad", variable.array, before, look)
-
-
-def check_first_order(work):
-    """The gradient of tanh, by one function."""
-    x, gy = tn.Variable(numbers(3)), tn.Variable(numbers(4))
-    y = work.tanh(x)
-    with Calls() as calls:
-        (gx,) = tn.grad([y], [x], [gy])
-    look = "Tanh.backward applies TanhGrad to y, which get_retained_outputs() gives, and gy."
-    expect_close("the gradient of x", gx.array, gy.array * (1 - y.array**2), look)
-    look = "Tanh.backward applies TanhGrad, and the formula stands in TanhGrad.forward, on arrays."
-    expect_equal("the functions that backward ran", calls.labels, ["TanhGrad"], look)
-
-
-def check_second_order(work):
-    """The second order, for many inputs."""
-    for seed, shape in enumerate([(5,), (2, 3), (1,)]):
-        x, gy, ggx = (numbers(10 * seed + k, *shape) for k in range(3))
+def check_sigmoid(work: Any) -> None:
+    """sigmoid, and its gradient"""
+    look = "functions/exponential.py: 1 / (1 + e^-x)"
+    expect_close("sigmoid(x)", work.sigmoid(work.Variable(X)).array, 1 / (1 + np.exp(-X)), look)
+    far = work.Variable(np.array([-1000.0, 0.0, 1000.0]))
+    with np.errstate(over="raise"):
         try:
-            gradient_check.check_double_backward(work.tanh, x, gy, ggx, eps=1e-5)
-        except AssertionError as error:
-            look = (
-                "A gradient that is None: is what it depends on an input of TanhGrad, and does "
-                "backward return a gradient for it? A wrong number: derive gx by y, and by gy."
-            )
-            refuse(error, "the second-order gradient of tanh", look)
+            got = work.sigmoid(far).array
+        except FloatingPointError:
+            got = "an overflow of exp"
+    expect_close("sigmoid of -1000, 0 and 1000", got, [0.0, 0.5, 1.0], "Use tanh in place of exp")
+    expect_gradients("sigmoid", work.sigmoid, [X], work.Variable, "gy * y * (1 - y)")
 
 
-def check_third_order(work):
-    """The third order too."""
-    x, gy, ggx = numbers(5), numbers(6), numbers(7)
-
-    def gradient(x, gy):
-        (gx,) = tn.grad([work.tanh(x)], [x], [gy], enable_double_backprop=True)
-        return gx
-
-    try:
-        gradient_check.check_double_backward(
-            gradient, (x, gy), ggx, (numbers(8), numbers(9)), eps=1e-5
-        )
-    except AssertionError as error:
-        look = "The backward of TanhGrad must work with Variables, without .array."
-        refuse(error, "the third-order gradient of tanh", look)
+def check_softmax(work: Any) -> None:
+    """softmax over the last axis, and its gradient"""
+    x = _RNG.normal(size=(2, 3, 4))
+    look = "Softmax.forward: e^x divided by the sum over the last axis"
+    expect_close("softmax(x)", work.softmax(work.Variable(x)).array, _softmax(x), look)
+    large = work.softmax(work.Variable(np.array([[1000.0, 0.0]]))).array
+    look = "exp(1000) is inf. Subtract the largest number first"
+    expect_close("softmax of 1000 and 0", large, [[1.0, 0.0]], look)
+    look = "Softmax.backward: y * (gy - the sum of gy * y over the last axis)"
+    expect_gradients("softmax", work.softmax, [x], work.Variable, look)
 
 
-def check_targets(work):
-    """Only what target_input_indexes asks for is computed."""
-    y, gy = tn.Variable(np.tanh(numbers(1))), tn.Variable(numbers(2))
-    ran = {}
-    for name, wanted in (("y", [y]), ("gy", [gy]), ("both", [y, gy])):
-        (gx,) = work.TanhGrad().apply((y, gy))
-        with Calls() as calls:
-            tn.grad([gx], wanted)
-        ran[name] = len(calls.labels)
-    look = "if 0 in target_input_indexes: the gradient of y; if 1 is: the gradient of gy."
-    for name, other in (("y", "gy"), ("gy", "y")):
-        what = (
-            f"functions that the backward of TanhGrad ran: {ran[name]} for {name} alone, "
-            f"{ran['both']} for both; what is for {other} alone is left out"
-        )
-        expect_true(what, 0 < ran[name] < ran["both"], look)
+def check_embedding(work: Any) -> None:
+    """embedding, and its gradient"""
+    from mynode import nn
+
+    indices = np.array([2, 0, 2, 2])
+    w = work.Variable(X)
+    y = work.embedding(indices, w)
+    expect_close("embedding(indices, w)", y.array, X[indices], "TakeRows.forward: x[indices]")
+    y.grad = np.ones((4, 4))
+    y.backward()
+    look = "Index 2 comes three times, so three gradients add up: np.add.at"
+    expect_close("the gradient of w", w.grad, np.outer([1.0, 0.0, 3.0], np.ones(4)), look)
+    layer = nn.Embedding(5, 2)
+    shapes = [p.array.shape for p in layer.parameters()]
+    expect_equal("the parameters of Embedding(5, 2)", shapes, [(5, 2)], "weight: (rows, size)")
+    got = layer(np.array([4])).array
+    expect_close("a row of the layer", got, layer.weight.array[4:], "Embedding.forward")
 
 
-_SOLUTION = solution(__file__)
-_BACKWARD = "def backward(self, target_input_indexes, grad_outputs):\n        (h,)"
-_RETAINED = "y, gy = self.get_retained_inputs()"
+def _cell(work: Any) -> Any:
+    from mynode import nn
 
-MISTAKES: tuple[tuple[str, str], ...] = (
+    work.seed(3)
+    cell = nn.GRUCell(4, 2)
+    for p in cell.parameters():
+        p.array = _RNG.normal(size=p.array.shape)
+    return cell
+
+
+def check_cell(work: Any) -> None:
+    """GRUCell computes its formulas"""
+    cell = _cell(work)
+    h = _RNG.normal(size=(3, 2))
+    look = "six layers Linear; those of the state have no bias"
+    expect_equal("the number of parameters of GRUCell", len(cell.parameters()), 9, look)
+
+    def of(layer: Any, x: Any) -> Any:
+        y = x @ layer.weight.array.T
+        return y if layer.bias is None else y + layer.bias.array
+
+    z = 1 / (1 + np.exp(-of(cell.update_x, X) - of(cell.update_h, h)))
+    r = 1 / (1 + np.exp(-of(cell.reset_x, X) - of(cell.reset_h, h)))
+    n = np.tanh(of(cell.new_x, X) + of(cell.new_h, r * h))
+    look = "h' = (1 - z) h + z n, with n = tanh(E x + F (r h))"
+    got = cell(work.Variable(X), work.Variable(h)).array
+    expect_close("the next state", got, (1 - z) * h + z * n, look)
+
+
+def check_gates(work: Any) -> None:
+    """closed gates keep the state, and gradients pass"""
+    cell = _cell(work)
+    h = _RNG.normal(size=(3, 2))
+    expect_gradients("GRUCell", cell, [X, h], work.Variable, "no .array between the operations")
+    cell.update_x.bias.array = np.full(2, -1000.0)
+    kept = cell(work.Variable(X), work.Variable(h)).array
+    expect_close("the state behind closed gates", kept, h, "z near 0: the state stays")
+
+
+def check_attention(work: Any) -> None:
+    """attention, with and without a mask"""
+    q, k, v = (_RNG.normal(size=shape) for shape in ((3, 4), (5, 4), (5, 2)))
+    attend = work.scaled_dot_product_attention
+    boxes = [work.Variable(one) for one in (q, k, v)]
+    weights = _softmax(q @ k.T / math.sqrt(4))
+    look = "scores = query key^T / sqrt(d); the weights are the softmax of each row"
+    expect_close("attention", attend(*boxes).array, weights @ v, look)
+    expect_gradients("attention", attend, [q, k, v], work.Variable, look)
+    square = _RNG.normal(size=(4, 4))
+    scores = np.where(np.tri(4) > 0, square @ square.T / 2, -np.inf)
+    box = work.Variable(square)
+    look = "causal: query i looks at keys 0 to i; the scores of other keys are -inf"
+    got = attend(box, box, box, causal=True).array
+    expect_close("causal attention", got, _softmax(scores) @ square, look)
+    mask = np.array([[True, False, True, True]] * 4)
+    expected = _softmax(np.where(mask, square @ square.T / 2, -np.inf)) @ square
+    got = attend(box, box, box, mask=mask).array
+    expect_close("attention with a mask", got, expected, "False in the mask: the score is -inf")
+
+
+def check_reading(work: Any) -> None:
+    """your network learns a text"""
+    from mynode import nn
+
+    text = "the loss is a leaf of the tree of the text. a letter is a leaf of the loss. "
+    names = sorted(set(text))
+    codes = np.array([names.index(letter) for letter in text])
+    work.seed(0)
+    table, cell, output = nn.Embedding(len(names), 8), nn.GRUCell(8, 32), nn.Linear(32, len(names))
+    model = nn.Sequential(table, cell, output)
+    optimizer = nn.Adam(model, lr=0.02)
+    places, h = np.arange(19) * 4, work.Variable(np.zeros((19, 32)))
+    mean = 0.0
+    for _ in range(30):
+        h.unchain()
+        loss: Any = 0.0
+        for _ in range(8):
+            h = cell(table(codes[places % len(codes)]), h)
+            places = places + 1
+            loss = work.softmax_cross_entropy(output(h), codes[places % len(codes)]) + loss
+        optimizer.cleargrads()
+        loss.backward()
+        optimizer.update()
+        mean = float(loss.array) / 8
+    look = "A guess costs 2.6. Each part passed by itself: does the state go on, and its gradient?"
+    expect_true(f"the loss of the last window, {mean:.2f}, is below 1.2", mean < 1.2, look)
+
+
+def _wrong(path: str, right: str, wrong: str) -> dict[str, str]:
+    text = reference("17")[path]
+    assert right in text, right
+    return {path: text.replace(right, wrong)}
+
+
+MISTAKES: tuple[tuple[str, dict[str, str]], ...] = (
     (
-        "TanhGrad has no backward",
-        _SOLUTION.replace(_BACKWARD, _BACKWARD.replace("backward", "back", 1)),
+        "the gate is turned round",
+        _wrong("nn/recurrent_layers.py", "h + z * (n - h)", "n + z * (h - n)"),
     ),
     (
-        "TanhGrad is right in the first order, but the gradient of y is taken for 1 - y^2 too",
-        _SOLUTION.replace("-2.0 * h * gy * y", "h * (1.0 - y * y)"),
+        "the reset gate is forgotten",
+        _wrong("nn/recurrent_layers.py", "self.new_h(r * h)", "self.new_h(h)"),
     ),
     (
-        "the gradient of gy is forgotten: gx is taken for a function of y alone",
-        _SOLUTION.replace("return gradient_of_y, gradient_of_gy", "return gradient_of_y, None"),
+        "of an index that comes twice, one gradient is lost",
+        _wrong("functions/indexing.py", "np.add.at(gx, indices, gy)", "gx[indices] += gy"),
     ),
     (
-        "both are computed, whatever was asked for",
-        _SOLUTION.replace("if 0 in target_input_indexes", "if True").replace(
-            "if 1 in target_input_indexes", "if True"
+        "exp of -1000 overflows in the sigmoid",
+        _wrong("functions/exponential.py", "0.5 * np.tanh(0.5 * x) + 0.5", "1 / (1 + np.exp(-x))"),
+    ),
+    (
+        "the gradient of softmax forgets the sum",
+        _wrong(
+            "functions/activation.py",
+            "y * (gy - (gy * y).sum(axis=-1, keepdims=True))",
+            "gy * y * (1.0 - y)",
         ),
     ),
     (
-        "the second order is computed with arrays: nothing is left for the third",
-        _SOLUTION.replace(
-            _RETAINED, "y, gy = (tn.Variable(v.array) for v in self.get_retained_inputs())"
+        "the scores are not divided by the root of d",
+        _wrong("functions/network.py", " / math.sqrt(query.shape[1])", ""),
+    ),
+    (
+        "causal attention looks at the next place too",
+        _wrong(
+            "functions/network.py", "np.tri(*scores.shape, dtype", "np.tri(*scores.shape, 1, dtype"
         ),
     ),
     (
-        "the gradient is composed: no function of its own",
-        _SOLUTION.replace("return TanhGrad().apply((y, gy))", "return (gy * (1.0 - y * y),)"),
-    ),
-    (
-        "gy is written over in place",
-        _SOLUTION.replace(
-            "gx = 1.0 - y * y\n        gx *= gy", "gx = gy\n        gx *= 1.0 - y * y"
+        "the mask is turned round",
+        _wrong(
+            "functions/network.py", "np.where(mask, 0.0, -np.inf)", "np.where(mask, -np.inf, 0.0)"
         ),
     ),
 )

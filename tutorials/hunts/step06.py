@@ -1,4 +1,4 @@
-"""Bug hunt 6: an engine with a wrong order, wrong ranks, and gradients that get lost."""
+"""Bug hunt 06: an engine with a wrong order, wrong ranks, and gradients that get lost."""
 
 from tinynode_course.mynode import reference
 

@@ -1,77 +1,132 @@
-"""Bug hunt 13: wrong gradients, and some wrong values."""
+"""Bug hunt 13: an engine that keeps too much, records too much, or forgets too early."""
 
-from tinynode_course.hunts import engine
+from tinynode_course.mynode import reference
 
-ENGINE = engine(__file__)
+ENGINE = reference("13")
 
-(_FILE,) = ENGINE
+_BACKPROP = "core/backprop.py"
+_FUNCTION = "core/function_node.py"
+_CONFIGURATION = "configuration.py"
 
-BUGS = tuple(
-    (what, _FILE, old, new)
-    for what, old, new in (
-        ("the gradient of tanh is wrong nearly everywhere", "(1 - y * y)", "(1 - y)"),
-        ("tanh forgets the gradient that comes from above", "g * (1 - y * y)", "(1 - y * y)"),
-        (
-            "a gradient that is right for small x only",
-            "(1 - y * y)",
-            "(1 - y * y + y * y * y * y / 3)",
-        ),
-        (
-            "leaky_relu has the right values; a gradient below 0 is wrong",
-            "F.where(x > 0, g, 0.1 * g)",
-            "F.where(x > 0, g, 0.0 * g)",
-        ),
-        ("leaky_relu has a gradient that ignores x", "F.where(x > 0, g, 0.1 * g)", "1.0 * g"),
-        (
-            "a kink in the wrong place: between 0 and 1",
-            "F.where(x > 0, g, 0.1 * g)",
-            "F.where(x > 0.5, g, 0.1 * g)",
-        ),
-        (
-            "leaky_relu itself is wrong for negative numbers",
-            "where(x > 0, x, 0.1 * x)",
-            "where(x > 0, x, 0.2 * x)",
-        ),
-        ("a gradient that is right when both inputs are equal", "g * b, g * a", "g * a, g * b"),
-        ("the second input of product gets no gradient", "g * b, g * a", "g * b, None"),
-        ("the sign of one gradient of quotient", "-g * a / (b * b)", "g * a / (b * b)"),
-        (
-            "a gradient of quotient that is right for denominators of 1 and -1",
-            "return g / b,",
-            "return g * b,",
-        ),
-        (
-            "a gradient of quotient that is right when a and b are equal",
-            "-g * a / (b * b)",
-            "-g / b",
-        ),
-        (
-            "a gradient with its axes in another order; shapes can tell",
-            "F.permute_dims(g, (1, 2, 0))",
-            "F.reshape(g, (g.shape[1], g.shape[2], g.shape[0]))",
-        ),
-        (
-            "a gradient of share that is right as long as g has equal numbers",
-            "(g - F.sum(g * x) / total) / total",
-            "(g - F.mean(g)) / total",
-        ),
-        (
-            "a gradient of share that is right where the numbers of x add up to 1",
-            "(g - F.sum(g * x) / total) / total",
-            "(g - F.sum(g * x))",
-        ),
-        (
-            "the gradient of row_mean is a number of times too large",
-            "self.columns)) / self.columns",
-            "self.columns))",
-        ),
-        (
-            "the gradient of row_mean is right for a square x only",
-            "self.columns)) / self.columns",
-            "self.columns)) / g.shape[0]",
-        ),
-        ("the gradient of the bias of affine", "F.sum(g, axis=0)", "F.mean(g, axis=0)"),
-        ("the gradient of the weights of affine", "@ x\n", "@ abs(x)\n"),
-        ("the gradient of the x of affine", "gx = g @ w", "gx = g @ w * 0.999"),
-    )
+BUGS = (
+    (
+        "a result stays in memory until the garbage collector runs",
+        _FUNCTION,
+        "weakref.ref(y.node)",
+        "(lambda node=y.node: node)",
+    ),
+    (
+        "a box and its node hold each other",
+        "core/variable_node.py",
+        "weakref.ref(variable)",
+        "lambda: variable",
+    ),
+    (
+        "operations keep inputs that no backward reads",
+        _FUNCTION,
+        "pick(arrays, self._retained_input_indexes)",
+        "arrays",
+    ),
+    (
+        "operations keep outputs that no backward reads",
+        _FUNCTION,
+        "pick(results, self._retained_output_indexes)",
+        "results",
+    ),
+    (
+        "no_backprop_mode changes nothing",
+        _FUNCTION,
+        "wanted = config.enable_backprop and any(",
+        "wanted = any(",
+    ),
+    (
+        "a graph is recorded where no input wants a gradient",
+        _FUNCTION,
+        "        if wanted:\n",
+        "        if config.enable_backprop:\n",
+    ),
+    (
+        "a result of whole numbers wants a gradient",
+        _FUNCTION,
+        'wanted and y.dtype.kind == "f"',
+        "wanted",
+    ),
+    (
+        "an input that wants no gradient spoils those beside it",
+        _FUNCTION,
+        "any(x.requires_grad for x in inputs)",
+        "all(x.requires_grad for x in inputs)",
+    ),
+    (
+        "after an error in the block, nothing is recorded any more",
+        _CONFIGURATION,
+        "    try:\n        yield\n    finally:\n        config.enable_backprop = before",
+        "    yield\n    config.enable_backprop = before",
+    ),
+    (
+        "a block inside of a block",
+        _CONFIGURATION,
+        "before = config.enable_backprop\n",
+        "before = True\n",
+    ),
+    (
+        "backward from a leaf is not refused",
+        _BACKPROP,
+        "if y.creator_node is None:",
+        "if y is None:",
+    ),
+    (
+        "backward from many numbers is not refused",
+        _BACKPROP,
+        "y.array.size != 1:",
+        "y.array.size == 0:",
+    ),
+    (
+        "the gradient of the result is left there after backward",
+        _BACKPROP,
+        "y.grad = None  # used up",
+        "pass",
+    ),
+    (
+        "a second backward replaces the gradient of the first",
+        _BACKPROP,
+        "x.grad = gx if x.grad is None else x.grad + gx",
+        "x.grad = gx",
+    ),
+    (
+        "the last gradient wins where two arrive inside of the graph",
+        _BACKPROP,
+        "gx if node not in gradients else gradients[node] + gx",
+        "gx",
+    ),
+    (
+        "a leaf that wants no gradient gets one",
+        _BACKPROP,
+        "for i, node in enumerate(function.inputs) if node.requires_grad)",
+        "for i, node in enumerate(function.inputs))",
+    ),
+    (
+        "a box between the result and the leaves gets a gradient",
+        _BACKPROP,
+        "gradients.pop(output(), None)",
+        "gradients.get(output(), None)",
+    ),
+    (
+        "backward begins with the operations that are next to the leaves",
+        _BACKPROP,
+        "(-function.rank,",
+        "(function.rank,",
+    ),
+    (
+        "a leaf of whole numbers wants a gradient",
+        "core/variable.py",
+        'array.dtype.kind == "f" if',
+        "True if",
+    ),
+    (
+        "unchain cuts nothing",
+        "core/variable_node.py",
+        '"""Forget the creator: backward stops here."""\n        self.creator_node = None',
+        '"""Forget the creator: backward stops here."""',
+    ),
 )

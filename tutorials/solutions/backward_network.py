@@ -1,4 +1,4 @@
-"""Solution 20: the backward network, with everything."""
+"""Solution: the backward network, with everything."""
 
 from collections import Counter, defaultdict
 

@@ -1,4 +1,4 @@
-"""Solution 24: a training step that is recorded once."""
+"""Solution: a training step that is recorded once."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Solution 19: a registry, programs, and gradient operators."""
+"""Solution: a registry, programs, and gradient operators."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Bug hunt 6, solved: diamonds, long and short ways, set gradients, shapes and dtypes."""
+"""Bug hunt 06, solved: diamonds, long and short ways, set gradients, shapes and dtypes."""
 
 import numpy as np
 

@@ -107,7 +107,7 @@ def expect_raises(
 def leads_to(held: Any, variable: Any) -> bool:
     """True if an entry of ``inputs`` or ``outputs`` is a Variable of ``mynode``, or leads to one.
 
-    From step 7 on, ``inputs`` has the Variable's node and ``outputs`` a weak reference to a node.
+    From step 11 on, ``inputs`` has the Variable's node and ``outputs`` a weak reference to a node.
     """
     held = held() if callable(held) else held
     return held is not None and (held is variable or held is getattr(variable, "node", None))

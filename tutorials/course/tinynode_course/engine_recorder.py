@@ -5,7 +5,7 @@ recorder knows only what all stages have: ``FunctionNode.apply``, ``backward`` o
 ``Variable.backward``, ``Variable.cleargrad``. While a film is recorded, the recorder stands in
 front of these methods, and then calls them. The engine computes as without a film.
 
-Up to step 6, a graph holds Variables, and a gradient is in ``Variable.grad``. From step 7 on, a
+Up to step 6, a graph holds Variables, and a gradient is in ``Variable.grad``. From step 11 on, a
 graph holds VariableNodes, and a table has the gradients. The recorder reads ``grad`` where there
 is one, and adds up the table's gradients itself.
 """

@@ -3,7 +3,7 @@
 Requirement: the command survives every program of a learner: an endless loop, an exit, a crash.
 So ``tinynode_course.checking`` starts this module as a program
 
-    python -m tinynode_course.examiner step07.py tutorials/checks/step07.py 60
+    python -m tinynode_course.examiner step11.py tutorials/checks/step11.py 60
 
 in the learner's folder. The program prints events, a JSON object in each line. The event of an
 error has the lines of the learner's file in the traceback, without the lines of tinynode.

@@ -3,7 +3,7 @@
 Requirement: the output on a page is the output of the step alone. So a step runs in a new process
 without earlier imports or seeds, without settings from the environment, and in an empty folder.
 
-    python -m tinynode_course.execution tutorials/step07_weak_references.py
+    python -m tinynode_course.execution tutorials/step11_weak_references.py
 
 writes a JSON object: an output for each cell, the seconds of processor time, and the remains. The
 remains of a step are files in the folder, and changed settings.

@@ -312,7 +312,7 @@ def status(options: argparse.Namespace) -> int:
 def ownership(package: Path, progress: Progress) -> dict[str, list[tuple[Definition, str]]]:
     """Each definition of the package with its owner, by file.
 
-    The owner is "yours", "to write" for a stub as it was added, or "reference, step 07".
+    The owner is "yours", "to write" for a stub as it was added, or "reference, step 11".
     """
     steps = mynode.builders()
     found: dict[str, list[tuple[Definition, str]]] = {}

@@ -1,7 +1,7 @@
 """Hidden checks: checks of the exercises outside of the wheel that learners install.
 
 Requirement: a teacher can run checks unknown to learners. Hidden checks are files such as
-``hidden/step13.py``, with functions ``check_...(work)`` as in ``tutorials/checks``. A distribution
+``hidden/step14.py``, with functions ``check_...(work)`` as in ``tutorials/checks``. A distribution
 with such files names a function for the folder, as an entry point:
 
     [project.entry-points."tinynode.course.hidden"]

@@ -8,7 +8,7 @@ The bugs are data:
 
     tutorials/hunts/step06.py            ENGINE, a dictionary of files, and BUGS: (what, path,
                                          old text, new text); the old text occurs once
-    tutorials/hunts/engines/step13.py    the right engine of a hunt without mynode
+    tutorials/hunts/engines/step14.py    the right engine of a hunt without mynode
     tutorials/hunts/stubs/step06.py      the learner's first version of ``hunt06.py``
 """
 

@@ -4,9 +4,9 @@ Requirement: the learner writes a framework, step by step, and owns each line. S
 stubs of new definitions only, and never replaces a definition of the learner's. To skip
 a step, a learner takes the reference's definitions of the step, by name.
 
-The reference of a step is a folder of whole files, ``tutorials/solutions/step07``, with the files
-that the step adds or changes. The **stage** of step 7 has each file in its newest version up to
-step 7. Files are dictionaries of texts by path, such as ``core/variable.py``.
+The reference of a step is a folder of whole files, ``tutorials/solutions/step11``, with the files
+that the step adds or changes. The **stage** of step 11 has each file in its newest version up to
+step 11. Files are dictionaries of texts by path, such as ``core/variable.py``.
 
 The unit is a **definition**: a function, class or variable at the top level of a file.
 """
@@ -355,7 +355,7 @@ def use_mynode(step: str) -> None:
     """Make ``import mynode`` give the package as it is after a step.
 
     The reference of the stage is written into a temporary folder, as real files, for debuggers
-    and tracebacks. ``python -m tinynode.learn run 07 --mine`` takes the learner's package.
+    and tracebacks. ``python -m tinynode.learn run 11 --mine`` takes the learner's package.
 
     Args:
         step: The key of the step, such as "07".

@@ -4,7 +4,7 @@ Requirement: notebook and terminal share the learner's folder, files and progres
 cell begins with the name of the exercise, and running the cell saves the code:
 
     %%exercise 05                       the cell is the file step05.py
-    %%exercise 07 core/backprop.py      its definitions go into mynode/core/backprop.py, by name
+    %%exercise 11 core/backprop.py      its definitions go into mynode/core/backprop.py, by name
     check()                             checks the exercise of the last such cell
     hint()                              gives a hint, the next one each time
     %learn take 06                      any command of the course

@@ -7,7 +7,7 @@ Python in a worker, and sends requests. Here a request becomes events, as JSON o
     {"do": "run", "sources": [...], "cell": 2}     runs a cell: printed ..., output or error
     {"do": "film", "sources": [...]}               runs the cells as one program: film or refused
     {"do": "start", "files": {...}, "take": []}    adds the stubs of a step to mynode: files
-    {"do": "check", "files": {"step16.py": ...}}   examines the learner's files
+    {"do": "check", "files": {"step22.py": ...}}   examines the learner's files
     {"do": "solution", "files": {...}}             compares the files with a solution
 
 ``sources`` has the present text of each cell of code, and "" for a cell to leave out.

@@ -4,10 +4,10 @@ Requirement: a page agrees with the step. So a page is made from the step and fr
 step, whenever a site is built; the repository has no pages. Pages are plain Markdown with separate
 files of pictures, for any generator of sites. The files of a step are
 
-    step07_weak_references.md       text, code, and output
-    step07_weak_references-1.svg    the pictures
-    step07_weak_references.ipynb    the notebook, without outputs, to download
-    step18_double_check.film.html   the film of a step that runs functions of tinynode
+    step11_weak_references.md       text, code, and output
+    step11_weak_references-1.svg    the pictures
+    step11_weak_references.ipynb    the notebook, without outputs, to download
+    step24_double_check.film.html   the film of a step that runs functions of tinynode
 """
 
 from __future__ import annotations

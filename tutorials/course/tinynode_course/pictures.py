@@ -1,7 +1,7 @@
 """Pictures for the pages of the course, so that no page has drawing code.
 
 Requirement: a picture reads the learner's own graph, at any stage of ``mynode``. Up to step 6 a
-graph has Variables; from step 7 on a graph has nodes and weak references to outputs.
+graph has Variables; from step 11 on a graph has nodes and weak references to outputs.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class BackwardFilm:
 def backward_film(y: Any, *, title: str = "") -> BackwardFilm:
     """Run ``y.backward()``, and draw the graph after each visit of an operation.
 
-    The film fits steps 4 to 6 of ``mynode``, where each box keeps its gradient. From step 7 on,
+    The film fits steps 4 to 6 of ``mynode``, where each box keeps its gradient. From step 11 on,
     inner boxes have no gradients, and the pictures show the visits only.
 
     Args:
@@ -144,7 +144,7 @@ def backward_film(y: Any, *, title: str = "") -> BackwardFilm:
 
 
 def _gradients(inputs: Any) -> str:
-    """The gradients of boxes in words; from step 7 on, inner boxes have none."""
+    """The gradients of boxes in words; from step 11 on, inner boxes have none."""
     known = [x for x in dict.fromkeys(inputs) if getattr(x, "grad", None) is not None]
     said = [f"{x.name or 'a box'} has {_numbers(x.grad)}" for x in known]
     return ": " + ", ".join(said) if said else ""

@@ -20,17 +20,13 @@ from tinynode_course.shell import PROGRAM as PROGRAM
 from tinynode_course.sources import Step
 
 NAME = "tinynode-course.json"
-FORMAT = 2
+FORMAT = 3
 MOST_BYTES = 1 << 22
 """The bytes of a file of progress; a larger file is not read."""
 MOST_DEPTH = 8
 
-OLD_KEYS = {
-    "14": "16",
-    "15": "17",
-    "16": "18",
-    "17": "19",
-    "18": "20",
+FIRST_EDITION = {
+    "13": "14",
     "19": "registry",
     "20": "backward_network",
     "21": "portability",
@@ -40,7 +36,25 @@ OLD_KEYS = {
     "25": "your_own_backend",
     "capstone": "gradient_penalty",
 }
-"""Today's keys of the steps that format 1 knew by another key; 1 to 12 had other exercises."""
+"""Today's keys of the steps of format 1; its other steps had other exercises."""
+
+SECOND_EDITION = {
+    "07": ("11",),
+    "08": ("12",),
+    "09": ("13",),
+    "10": ("15",),
+    "11": ("07",),
+    "12": ("08", "09"),
+    "13": ("14",),
+    "14": ("16",),
+    "15": ("17",),
+    "16": (),
+    "17": (),
+    "18": (),
+    "19": (),
+    "20": (),
+}
+"""Today's keys of the steps that format 2 knew by another key; () for another exercise now."""
 
 
 class Progress:
@@ -70,10 +84,11 @@ class Progress:
         except ValueError:  # no JSON, no UTF-8, or nested too deeply
             self._set_aside("is damaged")
             return
-        if isinstance(content, dict) and content.get("format") == 1:
-            content = _from_format_1(content)
-        if _is_understood(content):
-            self._content = content
+        moved = _of_today(content)
+        if _is_understood(moved):
+            self._content = moved
+            if moved is not content:
+                self.warnings.append(f"{NAME} has the old order of the steps: {MOVED}")
         else:
             self._set_aside("was written by another version of the course")
 
@@ -107,12 +122,25 @@ class Progress:
         write_atomically(self.path, json.dumps(self._content, indent=2) + "\n")
 
 
-def _from_format_1(content: dict[str, Any]) -> dict[str, Any]:
-    """The file of the first edition of the course, with today's keys."""
-    steps = content.get("steps")
-    old = steps.items() if isinstance(steps, dict) else ()
-    kept = {OLD_KEYS.get(key, key): facts for key, facts in old if key == "13" or key in OLD_KEYS}
-    return {"format": FORMAT, "steps": kept}
+MOVED = (
+    "what you did stands at today's numbers. Broadcasting and the first network come before "
+    "memory now, and steps 22 to 26 have new exercises. The list: python -m tinynode.learn list"
+)
+
+
+def _of_today(content: Any) -> Any:
+    """The content of a file with today's keys; files of other forms come back as they are."""
+    steps = content.get("steps") if isinstance(content, dict) else None
+    if not isinstance(steps, dict) or content.get("format") not in (1, 2):
+        return content
+    moved: dict[str, Any] = {}
+    for key, facts in steps.items():
+        if content["format"] == 1:
+            today = (FIRST_EDITION[key],) if key in FIRST_EDITION else ()
+        else:
+            today = SECOND_EDITION.get(key, (key,))
+        moved |= dict.fromkeys(today, facts)
+    return {**content, "format": FORMAT, "steps": moved}
 
 
 def _is_understood(content: Any) -> bool:
@@ -177,7 +205,7 @@ def write_file(path: Path, text: str, keep: bool = False) -> Path | None:
 
 
 def unused(path: Path, word: str) -> Path:
-    """A free name beside a file: ``step07.py.old-1``, ``step07.py.old-2`` ..."""
+    """A free name beside a file: ``step11.py.old-1``, ``step11.py.old-2`` ..."""
     number = 1
     while path.with_name(f"{path.name}.{word}-{number}").exists():
         number += 1

@@ -4,19 +4,19 @@ Requirement: a wheel and a checkout have the course in the same files, and a new
 entry in a list. A wheel has the folder ``tutorials`` inside of this package. In a checkout, and
 for an editable install, this package is in ``tutorials/course``.
 
-    tutorials/step07_weak_references.py    a step; its key is "07", its name "step07"
+    tutorials/step11_weak_references.py    a step; its key is "11", its name "step11"
     tutorials/elective_compile.py          an elective; its key and its name are "compile"
     tutorials/capstone_tiny_gpt.py         a capstone; its key and its name are "tiny_gpt"
-    tutorials/checks/step07.py             HINTS, and the checks
-    tutorials/notebooks/step07_....ipynb   the step as a notebook, without outputs
+    tutorials/checks/step11.py             HINTS, and the checks
+    tutorials/notebooks/step11_....ipynb   the step as a notebook, without outputs
 
 An exercise is a file of the learner's, or a part of the learner's package ``mynode``
 (``tinynode_course.mynode``):
 
     tutorials/exercises/compile.py         the learner's stub
     tutorials/solutions/compile.py         a solution
-    tutorials/exercises/step07/            stubs of the definitions that step 7 adds to mynode
-    tutorials/solutions/step07/            the files of mynode that step 7 adds or changes
+    tutorials/exercises/step11/            stubs of the definitions that step 11 adds to mynode
+    tutorials/solutions/step11/            the files of mynode that step 11 adds or changes
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ FILE = re.compile(r"step(\d\d)_([a-z0-9_]+)\.py|(elective|capstone)_([a-z0-9_]+)
 PARTS = (
     ("00", "0. Ten minutes"),
     ("01", "A. A scalar engine"),
-    ("07", "B. Memory"),
-    ("10", "C. A framework of your own"),
-    ("16", "D. Gradients of gradients"),
-    ("elective", "E. Electives, in any order"),
+    ("07", "B. Arrays, and a network of your own"),
+    ("11", "C. Memory and rigour"),
+    ("16", "D. Architectures, to a GPT"),
+    ("22", "E. Gradients of gradients"),
+    ("elective", "F. Electives, in any order"),
     ("capstone", "Capstones"),
 )
 """The parts of the course, each with the key of the first step or the kind."""
@@ -58,7 +59,7 @@ WORK_PACKAGE = "mynode/__init__.py"
 
 @dataclass(frozen=True)
 class Step:
-    """A step, elective or capstone: ``kind``; ``key`` is "07" or "compile"."""
+    """A step, elective or capstone: ``kind``; ``key`` is "11" or "compile"."""
 
     key: str
     kind: str
@@ -67,7 +68,7 @@ class Step:
 
     @property
     def name(self) -> str:
-        """The name of the step's files: "step07" or "compile"."""
+        """The name of the step's files: "step11" or "compile"."""
         return f"step{self.key}" if self.kind == "step" else self.key
 
     @property

@@ -1,3 +1,4 @@
-from mynode.functions.activation import softmax
-from mynode.functions.exponential import sigmoid
-from mynode.functions.network import embedding, scaled_dot_product_attention
+"""mynode: a framework of my own."""
+
+from mynode.functions.products import matmul
+from mynode.type_check import InvalidType

@@ -1,4 +1,4 @@
-"""Bug hunt 6: write tests that catch a wrong engine.
+"""Bug hunt 06: write tests that catch a wrong engine.
 
 ``engine`` is the package mynode as it is after step 6. It promises:
 

@@ -2,7 +2,8 @@
 
 from mynode.core.function_node import FunctionNode
 from mynode.core.variable import Variable
-from mynode.core.variable_node import VariableNode
-from mynode.functions.arithmetic import add, multiply, negative, subtract
+from mynode.functions.arithmetic import add, divide, multiply, negative, subtract
 from mynode.functions.exponential import exp, square
+from mynode.functions.shapes import broadcast_to, reshape, sum_to
+from mynode.functions.statistical import mean, sum
 from mynode.functions.trigonometric import sin

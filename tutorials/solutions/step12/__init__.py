@@ -1,6 +1,5 @@
 """mynode: a framework of my own."""
 
-from mynode.configuration import config, no_backprop_mode
 from mynode.core.function_node import FunctionNode
 from mynode.core.variable import Variable
 from mynode.core.variable_node import VariableNode
@@ -10,9 +9,7 @@ from mynode.functions.cross_entropy import softmax_cross_entropy
 from mynode.functions.exponential import exp, square
 from mynode.functions.loss import mean_squared_error
 from mynode.functions.network import linear
-from mynode.functions.products import matmul
 from mynode.functions.shapes import broadcast_to, reshape, sum_to
 from mynode.functions.statistical import mean, sum
 from mynode.functions.trigonometric import sin, tanh
 from mynode.random import seed
-from mynode.type_check import InvalidType

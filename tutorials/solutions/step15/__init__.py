@@ -4,14 +4,12 @@ from mynode.configuration import config, no_backprop_mode
 from mynode.core.function_node import FunctionNode
 from mynode.core.variable import Variable
 from mynode.core.variable_node import VariableNode
-from mynode.functions.activation import relu, softmax
+from mynode.functions.activation import relu
 from mynode.functions.arithmetic import add, divide, multiply, negative, subtract
-from mynode.functions.convolution import conv2d
 from mynode.functions.cross_entropy import softmax_cross_entropy
-from mynode.functions.exponential import exp, sigmoid, square
+from mynode.functions.exponential import exp, square
 from mynode.functions.loss import mean_squared_error
-from mynode.functions.network import embedding, linear, scaled_dot_product_attention
-from mynode.functions.pooling import max_pool2d
+from mynode.functions.network import linear
 from mynode.functions.products import matmul
 from mynode.functions.shapes import broadcast_to, reshape, sum_to
 from mynode.functions.statistical import mean, sum

@@ -1,4 +1,4 @@
 """The backward pass: from a result to the leaves.
 
-Step 9: two errors in backward, y.grad is used up, and run_backward asks for wanted gradients.
+Step 9: run_backward goes on to the next input where a gradient is None, as for labels.
 """

@@ -12,7 +12,8 @@ class FunctionNode:
 
     def apply(self, inputs):
         """Compute the outputs, and connect them with the inputs."""
-        results = self.forward(tuple(x.array for x in inputs))
+        arrays = tuple(x.array for x in inputs)
+        results = self.forward(arrays)
         if not isinstance(results, tuple):
             raise TypeError(
                 f"{type(self).__name__}.forward: expected a tuple of arrays, "
@@ -23,6 +24,7 @@ class FunctionNode:
             y.creator_node = self
         self.inputs = tuple(inputs)
         self.outputs = outputs
+        self.input_arrays = arrays  # for backward
         return outputs
 
     def forward(self, inputs):

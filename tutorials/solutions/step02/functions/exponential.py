@@ -13,7 +13,7 @@ class Square(FunctionNode):
 
     def backward(self, target_input_indexes, grad_outputs):
         (gy,) = grad_outputs
-        x = self.inputs[0].array
+        (x,) = self.input_arrays
         return (gy * 2.0 * x,)
 
 
@@ -31,7 +31,7 @@ class Exp(FunctionNode):
 
     def backward(self, target_input_indexes, grad_outputs):
         (gy,) = grad_outputs
-        x = self.inputs[0].array
+        (x,) = self.input_arrays
         return (gy * np.exp(x),)
 
 

@@ -13,7 +13,7 @@ class Sin(FunctionNode):
 
     def backward(self, target_input_indexes, grad_outputs):
         (gy,) = grad_outputs
-        x = self.inputs[0].array
+        (x,) = self.input_arrays
         return (gy * np.cos(x),)
 
 

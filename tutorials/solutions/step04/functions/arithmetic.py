@@ -74,7 +74,7 @@ class Multiply(FunctionNode):
 
     def backward(self, target_input_indexes, grad_outputs):
         (gz,) = grad_outputs
-        x, y = (v.array for v in self.inputs)
+        x, y = self.input_arrays
         return gz * y, gz * x
 
 

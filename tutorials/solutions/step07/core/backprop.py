@@ -6,16 +6,16 @@ import numpy as np
 
 
 def backward(y):
-    """Add the gradient of y to every leaf that y was computed from."""
-    gradients = {y.node: np.ones_like(y.array) if y.grad is None else y.grad}
+    """Add the gradient of y to every box that y was computed from."""
+    if y.grad is None:
+        y.grad = np.ones_like(y.array)
     heap, seen = [], set()
     push(heap, seen, y.creator_node)
     while heap:
         function = heapq.heappop(heap)[2]
-        run_backward(function, gradients)
-        for node in function.inputs:
-            push(heap, seen, node.creator_node)
-    write_to_leaves(gradients)
+        run_backward(function)
+        for x in function.inputs:
+            push(heap, seen, x.creator_node)
 
 
 def push(heap, seen, function):
@@ -25,18 +25,21 @@ def push(heap, seen, function):
         heapq.heappush(heap, (-function.rank, len(seen), function))
 
 
-def run_backward(function, gradients):
-    """Run the backward of one operation, and add to the table of gradients by node."""
+def run_backward(function):
+    """Run the backward of one operation, and add to the gradients of its inputs."""
     targets = tuple(range(len(function.inputs)))
-    grad_outputs = tuple(gradients.pop(output(), None) for output in function.outputs)
+    grad_outputs = tuple(y.grad for y in function.outputs)
     grad_inputs = function.backward(targets, grad_outputs)
-    for node, gx in zip(function.inputs, grad_inputs, strict=True):
-        gradients[node] = gx if node not in gradients else gradients[node] + gx
+    for i, (x, gx) in enumerate(zip(function.inputs, grad_inputs, strict=True)):
+        check_shape(function, i, gx)
+        x.grad = gx if x.grad is None else x.grad + gx
 
 
-def write_to_leaves(gradients):
-    """Add what is left in the table to the gradients of the leaves."""
-    for node, gx in gradients.items():
-        x = node.get_variable_or_none()
-        if x is not None:
-            x.grad = gx if x.grad is None else x.grad + gx
+def check_shape(function, i, gx):
+    """A gradient has the shape of its input."""
+    shape = function.inputs[i].shape
+    if gx.shape != shape:
+        raise ValueError(
+            f"{type(function).__name__}.backward: input {i} has shape {shape}, "
+            f"and its gradient has shape {gx.shape}"
+        )

@@ -2,36 +2,46 @@
 
 import mynode
 from mynode.core import backprop
-from mynode.core.variable_node import VariableNode
 
 
 class Variable:
-    """A box around an array. Its node remembers the operation that computed it."""
+    """A box around an array. It remembers the operation that computed it."""
 
     __array_ufunc__ = None  # NumPy must not take x apart: array * x asks x.__rmul__
 
     def __init__(self, array, *, name=None):
         self.array = array
         self.name = name
+        self.creator_node = None  # the FunctionNode that computed it
         self.grad = None  # the derivative of the last result with respect to this box
-        self.node = VariableNode(self)
+        self.rank = 0  # a leaf; else one more than the creator's
 
     @property
-    def creator_node(self):
-        """The FunctionNode that computed it; None for a leaf."""
-        return self.node.creator_node
+    def shape(self):
+        """The lengths of the axes."""
+        return self.array.shape
 
     @property
-    def rank(self):
-        """0 for a leaf, else one more than the creator's."""
-        return self.node.rank
+    def ndim(self):
+        """The number of axes."""
+        return self.array.ndim
+
+    @property
+    def size(self):
+        """The number of elements."""
+        return self.array.size
+
+    @property
+    def dtype(self):
+        """The type of the elements."""
+        return self.array.dtype
 
     def cleargrad(self):
         """Forget the gradient. Call it before each backward, since gradients add up."""
         self.grad = None
 
     def backward(self):
-        """Add the gradient of this box to every leaf that it was computed from."""
+        """Add the gradient of this box to every box that it was computed from."""
         backprop.backward(self)
 
     def __add__(self, other):
@@ -51,6 +61,12 @@ class Variable:
 
     def __rmul__(self, other):
         return mynode.multiply(other, self)
+
+    def __truediv__(self, other):
+        return mynode.divide(self, other)
+
+    def __rtruediv__(self, other):
+        return mynode.divide(other, self)
 
     def __neg__(self):
         return mynode.negative(self)

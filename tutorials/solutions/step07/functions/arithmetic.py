@@ -3,14 +3,15 @@
 import numpy as np
 from mynode.core.function_node import FunctionNode
 from mynode.core.variable import Variable
+from mynode.functions.shapes import unbroadcast
 
 
 def as_operands(x, y):
-    """Both as Variables: a number takes the shape of the other."""
+    """Both as Variables: a number takes the dtype of the other."""
     if not isinstance(y, Variable):
-        y = Variable(np.full(x.array.shape, y, np.result_type(x.array, y)))
+        y = Variable(np.asarray(y, np.result_type(x.array, y)))
     if not isinstance(x, Variable):
-        x = Variable(np.full(y.array.shape, x, np.result_type(y.array, x)))
+        x = Variable(np.asarray(x, np.result_type(y.array, x)))
     return x, y
 
 
@@ -31,8 +32,17 @@ def negative(x):
     return Negative().apply((x,))[0]
 
 
-class Add(FunctionNode):
-    """z = x + y.   gx = gz, gy = gz"""
+class BroadcastingNode(FunctionNode):
+    """Base of operations on two arrays, element by element, with broadcasting."""
+
+    def unbroadcast(self, gx, gy):
+        """Both gradients, summed to the shapes of their inputs."""
+        x, y = self.inputs
+        return unbroadcast(gx, x.shape), unbroadcast(gy, y.shape)
+
+
+class Add(BroadcastingNode):
+    """z = x + y.   gx = gz, gy = gz, each summed to the shape of its input"""
 
     def forward(self, inputs):
         x, y = inputs
@@ -40,7 +50,7 @@ class Add(FunctionNode):
 
     def backward(self, target_input_indexes, grad_outputs):
         (gz,) = grad_outputs
-        return gz, gz
+        return self.unbroadcast(gz, gz)
 
 
 def add(x, y):
@@ -48,7 +58,7 @@ def add(x, y):
     return Add().apply(as_operands(x, y))[0]
 
 
-class Subtract(FunctionNode):
+class Subtract(BroadcastingNode):
     """z = x - y.   gx = gz, gy = -gz"""
 
     def forward(self, inputs):
@@ -57,7 +67,7 @@ class Subtract(FunctionNode):
 
     def backward(self, target_input_indexes, grad_outputs):
         (gz,) = grad_outputs
-        return gz, -gz
+        return self.unbroadcast(gz, -gz)
 
 
 def subtract(x, y):
@@ -65,7 +75,7 @@ def subtract(x, y):
     return Subtract().apply(as_operands(x, y))[0]
 
 
-class Multiply(FunctionNode):
+class Multiply(BroadcastingNode):
     """z = x * y.   gx = gz * y, gy = gz * x"""
 
     def forward(self, inputs):
@@ -75,9 +85,28 @@ class Multiply(FunctionNode):
     def backward(self, target_input_indexes, grad_outputs):
         (gz,) = grad_outputs
         x, y = self.input_arrays
-        return gz * y, gz * x
+        return self.unbroadcast(gz * y, gz * x)
 
 
 def multiply(x, y):
     """x * y."""
     return Multiply().apply(as_operands(x, y))[0]
+
+
+class Divide(BroadcastingNode):
+    """z = x / y.   gx = gz / y, gy = -gz * x / y^2"""
+
+    def forward(self, inputs):
+        x, y = inputs
+        return (x / y,)
+
+    def backward(self, target_input_indexes, grad_outputs):
+        (gz,) = grad_outputs
+        x, y = self.input_arrays
+        gx = gz / y
+        return self.unbroadcast(gx, -gx * x / y)
+
+
+def divide(x, y):
+    """x / y."""
+    return Divide().apply(as_operands(x, y))[0]

@@ -7,12 +7,7 @@ import numpy as np
 
 def backward(y):
     """Add the gradient of y to every leaf that y was computed from."""
-    if y.creator_node is None:
-        raise ValueError("y.backward(): no recorded operation has computed y")
-    if y.grad is None and y.array.size != 1:
-        raise ValueError(f"y.backward(): y has shape {y.array.shape}; set y.grad first")
     gradients = {y.node: np.ones_like(y.array) if y.grad is None else y.grad}
-    y.grad = None  # used up
     heap, seen = [], set()
     push(heap, seen, y.creator_node)
     while heap:
@@ -32,11 +27,12 @@ def push(heap, seen, function):
 
 def run_backward(function, gradients):
     """Run the backward of one operation, and add to the table of gradients by node."""
-    targets = tuple(i for i, node in enumerate(function.inputs) if node.requires_grad)
+    targets = tuple(range(len(function.inputs)))
     grad_outputs = tuple(gradients.pop(output(), None) for output in function.outputs)
     grad_inputs = function.backward(targets, grad_outputs)
-    for i in targets:
-        node, gx = function.inputs[i], grad_inputs[i]
+    for i, (node, gx) in enumerate(zip(function.inputs, grad_inputs, strict=True)):
+        if gx is None:  # labels have no gradient
+            continue
         check_shape(function, i, gx)
         gradients[node] = gx if node not in gradients else gradients[node] + gx
 

@@ -10,10 +10,9 @@ class Variable:
 
     __array_ufunc__ = None  # NumPy must not take x apart: array * x asks x.__rmul__
 
-    def __init__(self, array, *, name=None, requires_grad=None):
+    def __init__(self, array, *, name=None):
         self.array = array
         self.name = name
-        self.requires_grad = array.dtype.kind == "f" if requires_grad is None else requires_grad
         self.grad = None  # the derivative of the last result with respect to this box
         self.node = VariableNode(self)
 
@@ -51,19 +50,6 @@ class Variable:
         """Forget the gradient. Call it before each backward, since gradients add up."""
         self.grad = None
 
-    def unchain(self):
-        """Forget the creator: backward stops here."""
-        self.node.unchain()
-
-    def unchain_backward(self):
-        """Forget the whole graph that computed this box."""
-        waiting = [self.node]
-        while waiting:
-            node = waiting.pop()
-            if node.creator_node is not None:
-                waiting += node.creator_node.inputs
-                node.unchain()
-
     def backward(self):
         """Add the gradient of this box to every leaf that it was computed from."""
         backprop.backward(self)
@@ -94,6 +80,3 @@ class Variable:
 
     def __neg__(self):
         return mynode.negative(self)
-
-    def __matmul__(self, other):
-        return mynode.matmul(self, other)

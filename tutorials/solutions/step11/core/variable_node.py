@@ -9,7 +9,6 @@ class VariableNode:
     def __init__(self, variable):
         self.name = variable.name
         self.shape = variable.array.shape
-        self.requires_grad = variable.requires_grad
         self.creator_node = None
         self.rank = 0
         self._variable = weakref.ref(variable)
@@ -17,7 +16,3 @@ class VariableNode:
     def get_variable_or_none(self):
         """The Variable, while somebody holds it."""
         return self._variable()
-
-    def unchain(self):
-        """Forget the creator: backward stops here."""
-        self.creator_node = None

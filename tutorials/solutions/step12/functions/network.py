@@ -2,7 +2,6 @@
 
 from mynode.core.function_node import FunctionNode
 from mynode.functions.arithmetic import as_operands
-from mynode.type_check import expect, is_floating
 
 
 class Linear(FunctionNode):
@@ -10,15 +9,6 @@ class Linear(FunctionNode):
 
     x: (..., in), W: (out, in), b: (out) -> y: (..., out)
     """
-
-    def check_type_forward(self, in_types):
-        x, w = in_types[:2]
-        expect(is_floating(x), is_floating(w))
-        expect(x.ndim >= 1, w.ndim == 2)
-        expect(x.shape[-1] == w.shape[1])
-        if len(in_types) == 3:
-            expect(in_types[2].ndim == 1)
-            expect(in_types[2].shape[0] == w.shape[0])
 
     def forward(self, inputs):
         x, w = inputs[:2]
@@ -30,9 +20,9 @@ class Linear(FunctionNode):
         (gy,) = grad_outputs
         x, w = self.get_retained_inputs()
         rows = gy.reshape(-1, w.shape[0])
-        gx = gy @ w if 0 in target_input_indexes else None
-        gw = rows.T @ x.reshape(-1, w.shape[1]) if 1 in target_input_indexes else None
-        gb = rows.sum(axis=0) if 2 in target_input_indexes else None
+        gx = gy @ w
+        gw = rows.T @ x.reshape(-1, w.shape[1])
+        gb = rows.sum(axis=0)
         return (gx, gw, gb)[: len(self.inputs)]
 
 

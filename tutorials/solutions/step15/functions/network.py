@@ -1,14 +1,7 @@
 """What the layers of a network compute."""
 
-import math
-
-import numpy as np
 from mynode.core.function_node import FunctionNode
-from mynode.core.variable import Variable
-from mynode.functions.activation import softmax
 from mynode.functions.arithmetic import as_operands
-from mynode.functions.indexing import TakeRows
-from mynode.functions.products import matmul
 from mynode.type_check import expect, is_floating
 
 
@@ -47,24 +40,3 @@ def linear(x, w, b=None):
     """x W^T + b."""
     x, w = as_operands(x, w)
     return Linear().apply((x, w) if b is None else (x, w, b))[0]
-
-
-def embedding(indices, w):
-    """A row of w for each index: (n), integers, and (rows, size) -> (n, size)."""
-    if not isinstance(indices, Variable):
-        indices = Variable(np.asarray(indices))
-    return TakeRows().apply((w, indices))[0]
-
-
-def scaled_dot_product_attention(query, key, value, mask=None, causal=False):
-    """softmax(query key^T / sqrt(d)) value: a mean of the values, by how well the keys fit.
-
-    query: (n, d), key: (m, d), value: (m, e) -> (n, e). mask: (n, m), False where a query must
-    not look. causal: query i looks at keys 0 to i only.
-    """
-    scores = linear(query, key) / math.sqrt(query.shape[1])
-    if causal:
-        mask = np.tri(*scores.shape, dtype=bool)
-    if mask is not None:
-        scores = scores + np.where(mask, 0.0, -np.inf).astype(scores.dtype)
-    return matmul(softmax(scores), value)

@@ -1,4 +1,0 @@
-"""Sines and their relatives.
-
-Step 7: Sin.backward reads self.input_arrays.
-"""

@@ -1,3 +1,0 @@
-"""mynode: a framework of my own."""
-
-from mynode.functions.trigonometric import tanh

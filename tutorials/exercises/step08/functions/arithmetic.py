@@ -1,4 +1,0 @@
-"""Negation, sums and products.
-
-Step 8: Multiply retains what its backward needs.
-"""

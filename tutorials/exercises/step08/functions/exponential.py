@@ -1,4 +1,0 @@
-"""Powers and exponentials.
-
-Step 8: Square and Exp retain what their backward needs.
-"""

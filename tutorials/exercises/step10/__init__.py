@@ -1,4 +1,0 @@
-"""mynode: a framework of my own."""
-
-from mynode.functions.products import matmul
-from mynode.type_check import InvalidType

@@ -1,6 +1,0 @@
-"""One use of an operation.
-
-Step 10: add the method check_type_forward; apply calls run_check before forward.
-"""
-
-from mynode.type_check import run_check

@@ -1,0 +1,4 @@
+"""What a user holds: an array, its gradient, and where it came from.
+
+Step 13: Variable gets requires_grad, unchain and unchain_backward.
+"""

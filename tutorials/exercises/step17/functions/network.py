@@ -1,0 +1,26 @@
+"""What the layers of a network compute.
+
+Step 17: the page shows embedding. Attention is yours; linear(x, w) is x W^T.
+"""
+
+import math
+
+import numpy as np
+from mynode.core.variable import Variable
+from mynode.functions.activation import softmax
+from mynode.functions.indexing import TakeRows
+from mynode.functions.products import matmul
+
+
+def embedding(indices, w):
+    """A row of w for each index: (n), integers, and (rows, size) -> (n, size)."""
+    raise NotImplementedError("step 17: embedding")
+
+
+def scaled_dot_product_attention(query, key, value, mask=None, causal=False):
+    """softmax(query key^T / sqrt(d)) value: a mean of the values, by how well the keys fit.
+
+    query: (n, d), key: (m, d), value: (m, e) -> (n, e). mask: (n, m), False where a query must
+    not look. causal: query i looks at keys 0 to i only.
+    """
+    raise NotImplementedError("step 17: scaled_dot_product_attention")

@@ -1,0 +1,26 @@
+"""Layers that remember: a step of a sequence changes the state. Step 17: the code is yours.
+
+GRUCell has six layers Linear for the matrices A to F of the formulas. Their names are, in this
+order: update_x, update_h, reset_x, reset_h, new_x, new_h. Those of the state have no bias.
+"""
+
+from mynode.functions.exponential import sigmoid
+from mynode.functions.trigonometric import tanh
+from mynode.nn.layers import Linear
+from mynode.nn.module import Module
+
+
+class GRUCell(Module):
+    """h' = (1 - z) h + z n: where the gate z is near 0 the state stays, near 1 it is replaced.
+
+    z = sigmoid(A x + B h)   r = sigmoid(C x + D h)   n = tanh(E x + F (r h))
+    x: (n, in_size), h: (n, size) -> h': (n, size)
+
+    Source: Cho et al., Learning Phrase Representations using RNN Encoder-Decoder, 2014.
+    """
+
+    def __init__(self, in_size, size):
+        raise NotImplementedError("step 17: GRUCell.__init__")
+
+    def forward(self, x, h):
+        raise NotImplementedError("step 17: GRUCell.forward")

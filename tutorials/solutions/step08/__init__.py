@@ -1,8 +1,0 @@
-"""mynode: a framework of my own."""
-
-from mynode.core.function_node import FunctionNode
-from mynode.core.variable import Variable
-from mynode.core.variable_node import VariableNode
-from mynode.functions.arithmetic import add, multiply, negative, subtract
-from mynode.functions.exponential import exp, square
-from mynode.functions.trigonometric import sin, tanh
