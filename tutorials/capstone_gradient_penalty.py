@@ -223,7 +223,7 @@ with tn.hooks.MemoryHook() as memory:
 # ## What you have built
 # | what was needed | you know it from |
 # |---|---|
-# | the critic: layers, Adam | step 9 |
+# | the critic: layers, Adam | steps 8, 9 |
 # | the order of backward, and sums where a Variable is used twice | steps 4 to 6 |
 # | what is kept between forward and backward, and freed after it | steps 11, 12 |
 # | gradients that are Variables; functions for gradients | steps 22, 23 |

@@ -29,8 +29,8 @@ classes = np.repeat([0, 1], 50)
 #
 # | word | meaning | later |
 # |---|---|---|
-# | **network** | A function with numbers inside: from a point to two scores. | step 9 |
-# | **parameters** | The numbers inside of the network. They are random at the start. | step 9 |
+# | **network** | A function with numbers inside: from a point to two scores. | step 8 |
+# | **parameters** | The numbers inside of the network. They are random at the start. | step 8 |
 # | **loss** | A single number: large if the network's answers are wrong. | step 4 |
 # | **gradient** | For each parameter: how fast the loss grows if the parameter grows. | step 2 |
 # | **backward** | The method that computes all gradients. | step 4 |

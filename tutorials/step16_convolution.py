@@ -146,7 +146,7 @@ print(f"a batch of 32 images: {8 * 32 * 100:,} bytes, as windows {8 * 32 * 25 * 
 # %% [markdown]
 # ## Break it
 # The second network has filters as large as the image. So each filter has a single window, and a
-# weight for each pixel: that is a **dense** layer, `nn.Linear` of step 9. It reads digits in the
+# weight for each pixel: that is a **dense** layer, `nn.Linear` of step 8. It reads digits in the
 # middle about as well. Now move each digit by **one pixel**, which no reader would notice:
 
 # %%

@@ -136,7 +136,7 @@ def _of_today(content: Any) -> Any:
     moved: dict[str, Any] = {}
     for key, facts in steps.items():
         if content["format"] == 1:
-            today = (FIRST_EDITION[key],) if key in FIRST_EDITION else ()
+            today: tuple[str, ...] = (FIRST_EDITION[key],) if key in FIRST_EDITION else ()
         else:
             today = SECOND_EDITION.get(key, (key,))
         moved |= dict.fromkeys(today, facts)

@@ -1,6 +1,1 @@
-"""Parameters, layers and optimizers."""
-
-from mynode.nn.layers import Linear, Sequential
-from mynode.nn.module import Module
 from mynode.nn.optimizers import SGD, Adam, Optimizer
-from mynode.nn.parameter import Parameter

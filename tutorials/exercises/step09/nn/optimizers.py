@@ -1,6 +1,7 @@
 """Optimizers change parameters along their gradients.
 
-Step 9: the page shows Optimizer and SGD. Adam is yours: the docstring has the formula.
+Step 9: write Optimizer.update, and update_one of SGD and of Adam. The docstrings have the
+formulas.
 """
 
 import numpy as np
@@ -11,7 +12,12 @@ class Optimizer:
     """Base class. A subclass defines update_one, the update of a single array."""
 
     def __init__(self, parameters, lr):
-        raise NotImplementedError("step 9: Optimizer.__init__")
+        if isinstance(parameters, Module):
+            parameters = parameters.parameters()
+        self.lr = lr
+        self.parameters = list(parameters)
+        self.moments = [{} for _ in self.parameters]  # what update_one remembers
+        self.count = 0
 
     def update_one(self, array, grad, moments, count):
         """The next array, and the next moments. count is 1 for the first step."""
@@ -19,18 +25,19 @@ class Optimizer:
 
     def update(self):
         """Change every parameter along its gradient, once."""
-        raise NotImplementedError("step 9: Optimizer.update")
+        raise NotImplementedError("step 9: call update_one for each parameter")
 
     def cleargrads(self):
         """Forget the gradients of all parameters."""
-        raise NotImplementedError("step 9: Optimizer.cleargrads")
+        for p in self.parameters:
+            p.cleargrad()
 
 
 class SGD(Optimizer):
     """Stochastic gradient descent:   p <- p - lr * g"""
 
     def __init__(self, parameters, lr=0.01):
-        raise NotImplementedError("step 9: SGD.__init__")
+        super().__init__(parameters, lr)
 
     def update_one(self, array, grad, moments, count):
         raise NotImplementedError("step 9: SGD.update_one")
@@ -46,7 +53,9 @@ class Adam(Optimizer):
     """
 
     def __init__(self, parameters, lr=0.001, betas=(0.9, 0.999), eps=1e-8):
-        raise NotImplementedError("step 9: Adam.__init__")
+        super().__init__(parameters, lr)
+        self.betas = betas
+        self.eps = eps
 
     def update_one(self, array, grad, moments, count):
         raise NotImplementedError("step 9: Adam.update_one")

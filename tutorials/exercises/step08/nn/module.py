@@ -1,4 +1,7 @@
-"""The base class of layers and models. Step 9: the page shows this file."""
+"""The base class of layers and models.
+
+Step 8: write the method parameters; the rest of Module is given.
+"""
 
 from mynode.nn.parameter import Parameter
 
@@ -11,12 +14,13 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def __call__(self, *inputs):
-        raise NotImplementedError("step 9: Module.__call__")
+        return self.forward(*inputs)
 
     def parameters(self):
         """All parameters in attributes, lists and tuples, each once, in order."""
-        raise NotImplementedError("step 9: Module.parameters")
+        raise NotImplementedError("step 8: vars(self).values() has the attributes")
 
     def cleargrads(self):
         """Forget the gradients of all parameters."""
-        raise NotImplementedError("step 9: Module.cleargrads")
+        for parameter in self.parameters():
+            parameter.cleargrad()

@@ -1,4 +1,7 @@
-"""The first values of weights. Step 9: the page shows this file."""
+"""The first values of weights.
+
+Step 8: write lecun_normal, with random.normal(shape, mean, deviation).
+"""
 
 import math
 
@@ -10,4 +13,4 @@ def lecun_normal(shape):
 
     fan_in, the number of inputs of an output, is the product of all axes but the first.
     """
-    raise NotImplementedError("step 9: lecun_normal")
+    raise NotImplementedError("step 8: the deviation is the root of the variance 1 / fan_in")

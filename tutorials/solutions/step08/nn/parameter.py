@@ -4,4 +4,4 @@ from mynode.core.variable import Variable
 
 
 class Parameter(Variable):
-    """A leaf that an optimizer changes."""
+    """A leaf that training changes."""

@@ -1,7 +1,7 @@
 # %% [markdown]
-# # Step 9: your own framework
+# # Step 9: losses, SGD and Adam: the digits
 #
-# **Goal.** Your package gets layers, losses and optimizers, and learns to read handwritten digits.
+# **Goal.** Your package gets losses and optimizers, and learns to read handwritten digits.
 
 # %%
 from tinynode_course import use_mynode
@@ -43,50 +43,29 @@ print(f"the loss of a guess among ten: {-np.log(1 / 10):.3f}")
 # %% [markdown]
 # Remember this number. A loss that stays near 2.3 says: the network has learned nothing.
 #
+# ## What is new
+# **A loss of classes.** The gradient of the cross entropy is short. With $n$ images, and
+# $[k = \text{label}]$ for 1 if $k$ is the label, else 0:
+#
+# $$\frac{\partial L}{\partial x_k} = \frac{p_k - [k = \text{label}]}{n}$$
+#
+# The right score goes up by what its probability lacks, all others go down by what they have.
+#
+# **An optimizer** holds the parameters, and moves them. `update_one` gives the next array of a
+# single parameter. It gives a new array, and leaves the old one as it is: a graph may still keep
+# the old array for its backward pass.
+#
+# **SGD**, stochastic gradient descent, goes a little against the gradient. With the learning rate
+# $\eta$, in code `lr`, it is $p \leftarrow p - \eta g$. In step 8 you wrote this in the loop.
+#
+# **Adam** makes steps of about `lr`, whether gradients are large or small. It keeps two fading
+# means: $m$ of the gradient, and $v$ of its square. The step is $m / \sqrt{v}$, so a factor in all
+# gradients cancels. At the start both means are 0, so both are divided by $1 - b^t$ in step $t$.
+#
+# In the package: [cross_entropies](../source/tinynode/functions/cross_entropies.md),
+# [optimizers](../source/tinynode/nn/optimizers.md).
+#
 # ## Run
-# A network needs five new parts. The first is an operation. A **layer** computes $y = x W^T + b$
-# for each row $x$ of a batch. Its **weight** $W$ has a row for each output.
-#
-# <!-- mynode: functions/network.py Linear linear -->
-#
-# ([tinynode's file](../source/tinynode/functions/network.md)) The bias $b$ was added to every row.
-# So its gradient is the sum of the rows, as in step 7.
-#
-# The second part is a word for what is trained. A **Parameter** is a leaf like any other; its
-# class tells a parameter from data. A **Module** finds the parameters in its own attributes:
-#
-# <!-- mynode: nn/parameter.py Parameter -->
-#
-# <!-- mynode: nn/module.py Module -->
-#
-# ([tinynode's file](../source/tinynode/nn/module.md)) `vars(value)` is the dictionary of an
-# object's attributes. Nothing is registered: a model is a plain class with attributes.
-#
-# The third part is the first value of a weight. With zeros, all outputs of a layer would stay
-# equal forever. So weights are drawn at random. Their deviation is $\sqrt{1/n}$ for $n$ inputs:
-# the outputs then vary as much as the inputs.
-#
-# <!-- mynode: random.py -->
-#
-# <!-- mynode: nn/initializers.py lecun_normal -->
-#
-# The fourth part: the layers themselves.
-#
-# <!-- mynode: nn/layers.py Linear Sequential -->
-#
-# ([tinynode's file](../source/tinynode/nn/layers.md)) The fifth part moves the parameters. The
-# gradient $g$ points to where the loss grows fastest, so each parameter goes a little against it.
-# **SGD**, stochastic gradient descent, does just that.
-#
-# <!-- mynode: nn/optimizers.py Optimizer SGD -->
-#
-# ([tinynode's file](../source/tinynode/nn/optimizers.md)) `update_one` gives a new array, and
-# leaves the old one as it is: a graph may still keep the old array for its backward pass.
-#
-# Two things are not shown, since you will write them yourself. **relu**, $\max(x, 0)$, is the bend
-# between two layers. **Adam** is an optimizer with steps of about `lr`, whether gradients are
-# large or small.
-#
 # All of training is a loop of four lines: loss, `cleargrads`, `backward`, `update`. The images
 # come in **batches** of about 32, in a new order in each round.
 
@@ -193,39 +172,23 @@ print("every 10th loss:", " ".join(f"{loss:.1f}" for loss in losses[::10]))
 print(f"right: {right(broken):.0%}")
 
 # %% [markdown]
-# Second, leave out `relu`. Two layers without a bend are a single layer, since a product of two
-# matrices is a matrix. Four points show it. The class of a point is 1 if exactly one of its two
-# numbers is 1 (**XOR**): no straight line parts the classes.
+# Second, type softmax as the formula has it. A score of 1000 is nothing special after a mistake in
+# the learning rate, but $e^{1000}$ is no number of 64 bits.
 
 # %%
-points = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-classes = np.array([0, 1, 1, 0])
-
-
-def fit_xor(*layers):
-    """The loss after 200 steps."""
-    model = nn.Sequential(*layers)
-    optimizer = nn.Adam(model, lr=0.05)
-    for _ in range(200):
-        loss = softmax_cross_entropy(model(points), classes)
-        optimizer.cleargrads()
-        loss.backward()
-        optimizer.update()
-    return float(loss.array)
-
-
-seed(0)
-print(f"without relu: loss {fit_xor(nn.Linear(2, 16), nn.Linear(16, 2)):.3f}")
-print(f"a guess between two classes costs {-np.log(1 / 2):.3f}")
+scores = np.array([1000.0, 0.0])
+with np.errstate(over="ignore", invalid="ignore"):
+    print("by the formula:    ", np.exp(scores) / np.exp(scores).sum())
+shifted = scores - scores.max()
+print("largest score first:", np.exp(shifted) / np.exp(shifted).sum())
 
 # %% [markdown]
-# Neither mistake raises an error. **Look at the loss**, and know what a guess costs.
+# The first mistake raises no error, the second makes NaN of all parameters. **Look at the loss**,
+# and know what a guess costs.
 #
 # ## Fix it
 
 # %%
-seed(0)
-print(f"with relu: loss {fit_xor(nn.Linear(2, 16), relu, nn.Linear(16, 2)):.3f}")
 seed(0)
 fixed = nn.Sequential(nn.Linear(64, 64), relu, nn.Linear(64, 10))
 losses = train(fixed, nn.SGD(fixed, lr=0.5), rounds=2)
@@ -233,22 +196,22 @@ print("every 10th loss:", " ".join(f"{loss:.1f}" for loss in losses[::10]))
 print(f"right: {right(fixed):.0%}")
 
 # %% [markdown]
+# Source: Kingma and Ba, Adam: A Method for Stochastic Optimization, 2015; Robbins and Monro, A
+# Stochastic Approximation Method, 1951. The digits: Alpaydin and Kaynak, Optical Recognition of
+# Handwritten Digits, 1998.
+#
 # ## Exercise
-# Write your framework. `start` adds the files with empty definitions. Type what this page shows,
-# and think of the rest yourself:
+# 1. `functions/loss.py`: `mean_squared_error`, from operations that you have. It refuses two
+#    shapes that differ, by `ValueError`: broadcasting would hide a mistake.
+# 2. `functions/cross_entropy.py`: `SoftmaxCrossEntropy`. `forward` and `backward` both need $\log
+#    p$ of all classes: write `log_softmax`. Subtract the largest score $m$ of each row first:
 #
-# - `functions/activation.py`: `ReLU` and `relu`. At 0 the gradient is 0.
-# - `functions/cross_entropy.py`: `SoftmaxCrossEntropy`. `forward` and `backward` both need $\log
-#   p$ of all classes: write `log_softmax`. Exponentials of large scores overflow, so subtract the
-#   largest score $m$ of each row first:
+# $$\log p_k = (x_k - m) - \log \sum_j e^{x_j - m}$$
 #
-# $$\log p_k = (x_k - m) - \log \sum_j e^{x_j - m} \qquad
-# \frac{\partial L}{\partial x_k} = \frac{p_k - [k = \text{label}]}{n}$$
-#
-#   Here $[k = \text{label}]$ is 1 if $k$ is the label, else 0. Labels have no gradient: `backward`
-#   gives `None` for them, and `run_backward` in `core/backprop.py` goes on to the next input.
-# - `functions/loss.py`: `mean_squared_error`, from operations that you have.
-# - `nn/optimizers.py`: `Adam`. Its docstring has the formula.
+# 3. `core/backprop.py`: labels have no gradient. `SoftmaxCrossEntropy.backward` gives `None` for
+#    them, and `run_backward` goes on to the next input.
+# 4. `nn/optimizers.py`: `Optimizer.update`, and `update_one` of `SGD` and of `Adam`. `update`
+#    raises `ValueError` if a parameter has no gradient, before it moves any parameter.
 #
 # The last check trains your network with the digits, in a second or two.
 #

@@ -1,4 +1,4 @@
-"""Random numbers, from a single generator. Step 9: the page shows this file."""
+"""Random numbers, from a single generator. Step 8: this file is given."""
 
 import numpy as np
 
@@ -7,14 +7,15 @@ _generator = np.random.default_rng()
 
 def get_generator():
     """The generator that draws all numbers."""
-    raise NotImplementedError("step 9: get_generator")
+    return _generator
 
 
 def seed(n):
     """Start the generator anew: the same seed, the same numbers."""
-    raise NotImplementedError("step 9: seed")
+    global _generator
+    _generator = np.random.default_rng(n)
 
 
 def normal(shape, mean=0.0, deviation=1.0):
     """Normally distributed numbers."""
-    raise NotImplementedError("step 9: normal")
+    return get_generator().normal(mean, deviation, shape)

@@ -1,4 +1,7 @@
-"""Layers: modules with parameters of their own, and a chain of layers. Step 9: see the page."""
+"""Layers: modules with parameters of their own, and a chain of layers.
+
+Step 8: Linear is given; write Sequential.
+"""
 
 import numpy as np
 from mynode.functions.network import linear
@@ -11,17 +14,18 @@ class Linear(Module):
     """y = x W^T + b.   x: (n, in_size) -> y: (n, out_size)"""
 
     def __init__(self, in_size, out_size, bias=True):
-        raise NotImplementedError("step 9: Linear.__init__")
+        self.weight = Parameter(lecun_normal((out_size, in_size)), name="weight")
+        self.bias = Parameter(np.zeros(out_size), name="bias") if bias else None
 
     def forward(self, x):
-        raise NotImplementedError("step 9: Linear.forward")
+        return linear(x, self.weight, self.bias)
 
 
 class Sequential(Module):
     """Calls layers and functions, each with the output of the one before."""
 
     def __init__(self, *layers):
-        raise NotImplementedError("step 9: Sequential.__init__")
+        raise NotImplementedError("step 8: keep the layers in an attribute, for parameters()")
 
     def forward(self, x):
-        raise NotImplementedError("step 9: Sequential.forward")
+        raise NotImplementedError("step 8: call each layer")

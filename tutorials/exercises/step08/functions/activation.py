@@ -1,6 +1,6 @@
-"""Bends between layers. Step 9: the page has the formula; the code is yours.
+"""Bends between layers.
 
-In backward, self.input_arrays has the array of x.
+Step 8: write ReLU. In backward, self.input_arrays has the array of x.
 """
 
 import numpy as np
@@ -11,12 +11,12 @@ class ReLU(FunctionNode):
     """y = max(x, 0).   gx = gy where x > 0, else 0"""
 
     def forward(self, inputs):
-        raise NotImplementedError("step 9: ReLU.forward")
+        raise NotImplementedError("step 8: a tuple with max(x, 0), for each element")
 
     def backward(self, target_input_indexes, grad_outputs):
-        raise NotImplementedError("step 9: ReLU.backward")
+        raise NotImplementedError("step 8: gy passes where x is above 0")
 
 
 def relu(x):
     """max(x, 0), for each element."""
-    raise NotImplementedError("step 9: relu")
+    return ReLU().apply((x,))[0]

@@ -1,0 +1,163 @@
+"""Checks of exercise 8: each new part, then a network that learns spirals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tinynode_course.checks import expect_close, expect_equal, expect_gradients, expect_true
+from tinynode_course.mynode import reference
+
+HINTS = (
+    "Begin with Linear.backward and ReLU. Then Module.parameters, lecun_normal and Sequential.",
+    "Linear.backward: rows = gy.reshape(-1, w.shape[0]). gx = gy @ w. gw = rows.T @ the rows of "
+    "x. gb = rows.sum(axis=0). Return as many gradients as self.inputs has entries.",
+    "Module.parameters: a loop over waiting = [self]. A Parameter is found; of a Module, put "
+    "vars(value).values() in front of what waits; of a list or tuple, its entries. A set of ids "
+    "remembers what was seen.",
+    "ReLU: the gradient passes where x > 0: gy * (x > 0), with (x,) = self.input_arrays.",
+)
+
+_RNG = np.random.default_rng(12)
+X, W, B = _RNG.normal(size=(4, 3)), _RNG.normal(size=(2, 3)), _RNG.normal(size=2)
+
+
+def check_relu(work: Any) -> None:
+    """relu, and its gradient"""
+    x = np.array([-2.0, -0.5, 0.0, 0.5, 3.0])
+    look = "functions/activation.py: forward is np.maximum(x, 0)"
+    expect_close("relu(x)", work.relu(work.Variable(x)).array, np.maximum(x, 0), look)
+    v = work.Variable(x)
+    y = work.relu(v)
+    y.grad = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    y.backward()
+    look = "ReLU.backward: gy where x is above 0, else 0; at 0 itself 0"
+    expect_close("the gradient of relu", v.grad, [0.0, 0.0, 0.0, 4.0, 5.0], look)
+
+
+def check_linear(work: Any) -> None:
+    """linear, and its gradients"""
+    y = work.linear(X, work.Variable(W), work.Variable(B))
+    look = "functions/network.py: y = x @ w.T, plus the bias if there is one"
+    expect_close("linear(x, w, b)", y.array, X @ W.T + B, look)
+    look = "Linear.backward: gx = gy W, gW = gy^T x, gb = the sum of the rows of gy"
+    expect_gradients("linear(x, w)", work.linear, [X, W], work.Variable, look)
+    expect_gradients("linear(x, w, b)", work.linear, [X, W, B], work.Variable, look)
+    look = "Linear.backward: rows of more axes in front: gy.reshape(-1, w.shape[0])"
+    stack = np.random.default_rng(1).normal(size=(2, 4, 3))
+    expect_gradients("linear of a stack", work.linear, [stack, W, B], work.Variable, look)
+
+
+def check_module(work: Any) -> None:
+    """Module finds parameters"""
+    from mynode import nn
+
+    class Inner(nn.Module):
+        def __init__(self) -> None:
+            self.a = nn.Parameter(np.zeros(1))
+            self.other = work.Variable(np.zeros(1))
+            self.number = 3
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            self.first = Inner()
+            self.rest = [nn.Parameter(np.zeros(2)), (Inner(),)]
+            self.again = self.first
+
+        def forward(self, x: Any) -> Any:
+            return x
+
+    model = Outer()
+    wanted = [model.first.a, model.rest[0], model.rest[1][0].a]
+    found = list(model.parameters())
+    look = "Module.parameters: walk vars(self), modules inside, lists and tuples; each once"
+    expect_equal("the number of parameters", len(found), 3, look)
+    same = all(a is b for a, b in zip(found, wanted, strict=True))
+    expect_true("the parameters come in the order of assignment", same, look)
+    expect_equal("model(5)", model(5), 5, "__call__ calls forward")
+    for p in found:
+        p.grad = np.ones(p.array.shape)
+    model.cleargrads()
+    cleared = all(p.grad is None for p in found)
+    expect_true("model.cleargrads() clears all gradients", cleared, "Module.cleargrads")
+
+
+def check_layers(work: Any) -> None:
+    """Linear and Sequential"""
+    from mynode import nn
+
+    work.seed(0)
+    layer = nn.Linear(200, 100)
+    weight = layer.weight.array.copy()
+    expect_equal("the weight's shape", weight.shape, (100, 200), "Linear: (out_size, in_size)")
+    look = "lecun_normal: the deviation is the root of 1 / fan_in"
+    expect_close("200 times the weight's variance", 200 * weight.var(), 1.0, look, rtol=0.1)
+    expect_close("the first bias", layer.bias.array, np.zeros(100), "zeros")
+    expect_true("a layer without bias has none", nn.Linear(2, 2, bias=False).bias is None, "bias")
+    work.seed(0)
+    again = nn.Linear(200, 100).weight.array
+    expect_close("the weight after the same seed", again, weight, "random.py: seed starts anew")
+    model = nn.Sequential(nn.Linear(3, 5), work.relu, nn.Linear(5, 2))
+    expect_equal("the parameters of a Sequential", len(model.parameters()), 4, "self.layers")
+    first, second = model.layers[0], model.layers[2]
+    hidden = np.maximum(X @ first.weight.array.T + first.bias.array, 0)
+    expected = hidden @ second.weight.array.T + second.bias.array
+    look = "Sequential.forward: each layer gets the output of the layer before"
+    expect_close("the output of a Sequential", model(X).array, expected, look)
+
+
+def check_spirals(work: Any) -> None:
+    """your network learns two spirals"""
+    from mynode import nn
+
+    rng = np.random.default_rng(0)
+    labels = np.arange(100) % 2
+    radius = rng.uniform(0.2, 1.0, 100)
+    angle = 4.0 * radius + np.pi * labels
+    points = 2.0 * (radius * np.stack([np.cos(angle), np.sin(angle)])).T
+    targets = (2.0 * labels - 1.0)[:, None]
+    work.seed(0)
+    net = nn.Sequential(nn.Linear(2, 32), work.relu, nn.Linear(32, 1))
+    for _ in range(300):
+        difference = net(points) - targets
+        loss = work.mean(difference * difference)
+        net.cleargrads()
+        loss.backward()
+        for p in net.parameters():
+            p.array = p.array - 0.1 * p.grad
+    right = float((np.sign(net(points).array) == targets).mean())
+    look = "Each part passed by itself. Does Sequential call all layers, and parameters find all?"
+    expect_true(f"{right:.0%} of the points are right, at least 90 %", right >= 0.9, look)
+
+
+def _wrong(path: str, right: str, wrong: str) -> dict[str, str]:
+    text = reference("08")[path]
+    assert right in text, right
+    return {path: text.replace(right, wrong)}
+
+
+MISTAKES: tuple[tuple[str, dict[str, str]], ...] = (
+    (
+        "relu lets the gradient pass everywhere",
+        _wrong("functions/activation.py", "gy * (x > 0)", "gy"),
+    ),
+    (
+        "the parameters of modules in lists are not found",
+        _wrong("nn/module.py", "isinstance(value, list | tuple)", "isinstance(value, tuple)"),
+    ),
+    (
+        "the gradient of the bias is that of the first row",
+        _wrong("functions/network.py", "rows.sum(axis=0)", "rows[0]"),
+    ),
+    (
+        "a parameter with two names comes twice",
+        _wrong("nn/module.py", "            seen.add(id(value))\n", ""),
+    ),
+    (
+        "the deviation is 1 / fan_in, and no root",
+        _wrong(
+            "nn/initializers.py", "math.sqrt(1 / math.prod(shape[1:]))", "1 / math.prod(shape[1:])"
+        ),
+    ),
+)

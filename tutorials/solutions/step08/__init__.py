@@ -1,0 +1,12 @@
+"""mynode: a framework of my own."""
+
+from mynode.core.function_node import FunctionNode
+from mynode.core.variable import Variable
+from mynode.functions.activation import relu
+from mynode.functions.arithmetic import add, divide, multiply, negative, subtract
+from mynode.functions.exponential import exp, square
+from mynode.functions.network import linear
+from mynode.functions.shapes import broadcast_to, reshape, sum_to
+from mynode.functions.statistical import mean, sum
+from mynode.functions.trigonometric import sin
+from mynode.random import seed

@@ -1,7 +1,0 @@
-"""What is trained."""
-
-from mynode.core.variable import Variable
-
-
-class Parameter(Variable):
-    """A leaf that an optimizer changes."""
