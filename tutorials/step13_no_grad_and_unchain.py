@@ -28,10 +28,9 @@ from mynode import Variable, config, no_backprop_mode, square, tanh
 # **`no_backprop_mode()`** is for a `with` block without a graph. The function changes a
 # setting, and puts the old value back at the end, also after an error.
 #
-# <!-- mynode: configuration.py -->
+# <!-- mynode: configuration.py Config no_backprop_mode -->
 #
-# `@contextlib.contextmanager` makes a `with` block of a function: the part before `yield` runs at
-# the beginning of the block, the part after it at the end.
+# It does for one setting what `using_config` of step 10 does for any.
 #
 # **`requires_grad`** of a Variable is true if the Variable wants a gradient. By default arrays of
 # floating-point numbers want a gradient. Integers have no derivative, and want none. An
@@ -208,8 +207,8 @@ print("operations behind h, cut before every third step:", kept)
 # gradients of gradients (step 22).
 #
 # ## Exercise
-# 1. `configuration.py`: write `no_backprop_mode`. Change `apply` in `core/function_node.py` as
-#    shown.
+# 1. `configuration.py`: `Config` gets `enable_backprop = True`; write `no_backprop_mode`. Change
+#    `apply` in `core/function_node.py` as shown.
 # 2. `core/variable.py` and `core/variable_node.py`: both get `requires_grad`. The parameter of
 #    `Variable` is `requires_grad=None`. None means: true for arrays with `dtype.kind == "f"`.
 #    Both get a method `unchain()`.

@@ -186,7 +186,8 @@ def in_place_of_functions(package: Any, patch: pytest.MonkeyPatch) -> None:
 
 def test_every_function_of_the_package_has_rows(package: Any) -> None:
     functions = {name for name, value in vars(package).items() if inspect.isfunction(value)}
-    assert functions - {"no_backprop_mode", "seed", "backward", "grad"} == set(OPERATIONS)
+    without = {"no_backprop_mode", "using_config", "seed", "backward", "grad", "dropout"}
+    assert functions - without == set(OPERATIONS), "dropout is random: step 10 checks it"
 
 
 def test_rows_of_the_operation_table(package: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,18 +1,9 @@
 """Settings.
 
-Step 13: write no_backprop_mode.
+Step 13: Config gets enable_backprop = True; write no_backprop_mode.
 """
 
 import contextlib
-
-
-class Config:
-    """The settings of mynode."""
-
-    enable_backprop = True  # False: operations record no graph
-
-
-config = Config()
 
 
 @contextlib.contextmanager

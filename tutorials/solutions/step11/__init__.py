@@ -1,11 +1,13 @@
 """mynode: a framework of my own."""
 
+from mynode.configuration import config, using_config
 from mynode.core.function_node import FunctionNode
 from mynode.core.variable import Variable
 from mynode.core.variable_node import VariableNode
 from mynode.functions.activation import relu
 from mynode.functions.arithmetic import add, divide, multiply, negative, subtract
 from mynode.functions.cross_entropy import softmax_cross_entropy
+from mynode.functions.draws import dropout
 from mynode.functions.exponential import exp, square
 from mynode.functions.loss import mean_squared_error
 from mynode.functions.network import linear

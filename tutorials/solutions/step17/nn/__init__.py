@@ -1,8 +1,8 @@
 """Parameters, layers and optimizers."""
 
 from mynode.nn.image_layers import Conv2d, Flatten, MaxPool2d
-from mynode.nn.layers import Embedding, Linear, Sequential
+from mynode.nn.layers import Dropout, Embedding, Linear, Sequential
 from mynode.nn.module import Module
-from mynode.nn.optimizers import SGD, Adam, Optimizer
+from mynode.nn.optimizers import SGD, Adam, AdamW, Optimizer
 from mynode.nn.parameter import Parameter
 from mynode.nn.recurrent_layers import GRUCell

@@ -2,6 +2,7 @@
 
 import numpy as np
 from mynode import random
+from mynode.functions.draws import dropout
 from mynode.functions.network import embedding, linear
 from mynode.nn.initializers import lecun_normal
 from mynode.nn.module import Module
@@ -11,8 +12,8 @@ from mynode.nn.parameter import Parameter
 class Linear(Module):
     """y = x W^T + b.   x: (n, in_size) -> y: (n, out_size)"""
 
-    def __init__(self, in_size, out_size, bias=True):
-        self.weight = Parameter(lecun_normal((out_size, in_size)), name="weight")
+    def __init__(self, in_size, out_size, bias=True, *, initializer=lecun_normal):
+        self.weight = Parameter(initializer((out_size, in_size)), name="weight")
         self.bias = Parameter(np.zeros(out_size), name="bias") if bias else None
 
     def forward(self, x):
@@ -29,6 +30,16 @@ class Sequential(Module):
         for layer in self.layers:
             x = layer(x)
         return x
+
+
+class Dropout(Module):
+    """In training, each number is 0 with probability ratio; the others grow by 1 / (1 - ratio)."""
+
+    def __init__(self, ratio=0.5):
+        self.ratio = ratio
+
+    def forward(self, x):
+        return dropout(x, self.ratio)
 
 
 class Embedding(Module):

@@ -1,0 +1,2 @@
+from mynode.nn.layers import Dropout
+from mynode.nn.optimizers import AdamW

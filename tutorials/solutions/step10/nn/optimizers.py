@@ -1,0 +1,80 @@
+"""Optimizers change parameters along their gradients."""
+
+import numpy as np
+from mynode.nn.module import Module
+
+
+class Optimizer:
+    """Base class. A subclass defines update_one, the update of a single array."""
+
+    def __init__(self, parameters, lr):
+        if isinstance(parameters, Module):
+            parameters = parameters.parameters()
+        self.lr = lr
+        self.parameters = list(parameters)
+        self.moments = [{} for _ in self.parameters]  # what update_one remembers
+        self.count = 0
+
+    def update_one(self, array, grad, moments, count):
+        """The next array, and the next moments. count is 1 for the first step."""
+        raise NotImplementedError(f"{type(self).__name__} has no update_one")
+
+    def update(self):
+        """Change every parameter along its gradient, once."""
+        for i, p in enumerate(self.parameters):
+            if p.grad is None:
+                raise ValueError(f"update: parameter {i} ({p.name}, {p.shape}) has no gradient")
+        self.count += 1
+        for i, p in enumerate(self.parameters):
+            result = self.update_one(p.array, p.grad, self.moments[i], self.count)
+            p.array, self.moments[i] = result
+
+    def cleargrads(self):
+        """Forget the gradients of all parameters."""
+        for p in self.parameters:
+            p.cleargrad()
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent:   p <- p - lr * g"""
+
+    def __init__(self, parameters, lr=0.01):
+        super().__init__(parameters, lr)
+
+    def update_one(self, array, grad, moments, count):
+        return array - self.lr * grad, moments
+
+
+class Adam(Optimizer):
+    """Steps of about lr, by fading means of the gradient g and of its square.
+
+    In step t, with m = v = 0 before the first step:
+
+        m <- b1 * m + (1 - b1) * g                  v <- b2 * v + (1 - b2) * g^2
+        p <- p - lr * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
+    """
+
+    def __init__(self, parameters, lr=0.001, betas=(0.9, 0.999), eps=1e-8):
+        super().__init__(parameters, lr)
+        self.betas = betas
+        self.eps = eps
+
+    def update_one(self, array, grad, moments, count):
+        b1, b2 = self.betas
+        m = b1 * moments.get("m", 0.0) + (1 - b1) * grad
+        v = b2 * moments.get("v", 0.0) + (1 - b2) * grad * grad
+        root = np.sqrt(v / (1 - b2**count))
+        array = array - self.lr * (m / (1 - b1**count)) / (root + self.eps)
+        return array, {"m": m, "v": v}
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay:   p <- p - lr * weight_decay * p, then the step of Adam"""
+
+    def __init__(self, parameters, lr=0.001, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        super().__init__(parameters, lr, betas, eps)
+        self.weight_decay = weight_decay
+
+    def update_one(self, array, grad, moments, count):
+        smaller = array - self.lr * self.weight_decay * array
+        return super().update_one(smaller, grad, moments, count)
