@@ -221,10 +221,28 @@ for double in False, True:
     print(f"enable_double_backprop={double!s:5}  {memory.current_bytes() / 1000:.0f} kB kept")
 
 # %% [markdown]
+# Source: Tokui et al., Chainer: A Deep Learning Framework for Accelerating the Research Cycle,
+# 2019.
+#
 # ## Exercise
-# Write `derivatives(f, x, n)`, which gives a function and its first $n$ derivatives, and
-# `newton(f, x, steps)`, which finds a minimum. `tn.grad` gives `None` where no path leads from the
-# output to the input: such a derivative is zero.
+# Your own engine learns to differentiate its gradients. Most of your `backward` methods are
+# formulas of `*`, `+`, `@`, `.reshape` and `.sum`. With Variables in place of arrays, the same
+# lines record a graph. So an operation gets a switch, `gives_variables`. With it, the retained
+# inputs and outputs come as Variables of the graph:
+#
+# <!-- mynode: core/function_node.py FunctionNode -->
+#
+# 1. `core/backprop.py`: write `sweep`, the loop of `backward` with the switch, and `grad`, which
+#    returns gradients. `check_path` is given: it refuses an array where a graph is wanted, so no
+#    graph is cut in silence as by `Cube`. `run_backward` calls it, and returns at once if no
+#    gradient has come. `write_to_leaves` sets `x.grad_var` too.
+# 2. `core/variable.py`: `grad_var`, `backward(self, *, enable_double_backprop=False)`, and what
+#    NumPy's arrays have: `reshape`, `sum`, `T`, and `>` that gives an array.
+# 3. `functions/`: `Sum` and `SumTo` call `repeat`. `Sin` needs a cosine that has a gradient: write
+#    `Cos`. Operations with other NumPy functions, such as the cross entropy, can be differentiated
+#    once; `check_path` or NumPy says so.
+#
+# The check computes derivatives up to the fourth, and lets Newton's method run on your engine.
 #
 #     python -m tinynode.learn start 22
 #     python -m tinynode.learn check 22

@@ -271,9 +271,16 @@ print("optimised ", second_derivative(fast_swish))
 # composed gradient is shorter, and harder to get wrong. Write the composed gradient first, and
 # keep it for comparison.
 #
+# Source: Tokui et al., Chainer: A Deep Learning Framework for Accelerating the Research Cycle,
+# 2019.
+#
 # ## Exercise
-# `Tanh` retains its *output* $y$, since its derivative is $1 - y^2$. Write `TanhGrad`, the
-# gradient as a function of `y` and `gy`. Its `backward` computes the wanted gradients only.
+# In `functions/trigonometric.py` of `mynode`, `Tanh` retains its *output* $y$, since its
+# derivative is $1 - y^2$. Write `TanhGrad`, the gradient as a function of `y` and `gy`. Its
+# `backward` computes the wanted gradients only. `gradient_by` is given: it applies a gradient
+# function to Variables, and only runs its forward on arrays.
+#
+# <!-- mynode: core/function_node.py gradient_by -->
 #
 #     python -m tinynode.learn start 23
 #     python -m tinynode.learn check 23

@@ -257,10 +257,14 @@ for function in cut_flip, cut_cube, fixed_flip, fixed_cube:
 # **Cost.** The double check runs forward and backward three times, and a backward of the gradient
 # once. The direction is random, so the number of runs does not depend on the number of inputs.
 #
+# Source: Maclaurin, Duvenaud and Adams, Autograd: Effortless Gradients in NumPy, 2015, whose
+# checker checks the gradient of the gradient.
+#
 # ## Exercise
-# The first order of three functions is right, and their second order is cut. One function is
-# linear, one is not linear, and one has two inputs. Mend the three functions, so that
-# `check_double_backward` passes.
+# Write `check_double_backward` of `mynode`, in `gradient_check.py`, with `grad` of step 22 and
+# `numerical_grad` of step 3. The checked function maps `x` and `gy` to `gx`. A gradient `None` is
+# a zero. The check gives you right functions, linear functions, and cubes with four planted
+# mistakes.
 #
 #     python -m tinynode.learn start 24
 #     python -m tinynode.learn check 24

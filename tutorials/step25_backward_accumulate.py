@@ -244,11 +244,19 @@ print_both(FusedScale)
 # addition gains nothing, since its gradient is `g` itself. The method pays for large gradients of
 # Variables with many uses, such as weights in a loop over time.
 #
+# Source: Tokui et al., Chainer: A Deep Learning Framework for Accelerating the Research Cycle,
+# 2019.
+#
 # ## Exercise
-# `Subtract` makes an array for its second input: `-g`. But `old - g` needs no `-g`. Write its
-# `backward_accumulate`. Think of the case `x - x`, with the same Variable at both positions. Then
-# the first entry of `grad_inputs` is the old sum, the second entry is `None`, and backward adds
-# your two results.
+# In `mynode`:
+#
+# 1. `core/function_node.py`: the method `backward_accumulate`, as the default above.
+# 2. `core/backprop.py`: `run_backward` takes the sums so far out of the table, with
+#    `gradients.pop(node, None)`, and calls `backward_accumulate`. The results go into the table.
+# 3. `functions/arithmetic.py`: `Subtract` makes an array for its second input, `-g`. But `old - g`
+#    needs no `-g`. Write its own `backward_accumulate`. Think of the case `x - x`, with the same
+#    Variable at both positions: the first `pop` gives the old sum, the second gives `None`, and
+#    your two results are added.
 #
 #     python -m tinynode.learn start 25
 #     python -m tinynode.learn check 25

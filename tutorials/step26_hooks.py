@@ -244,9 +244,22 @@ except tn.TinynodeError as error:
     print(str(error).partition(", output")[0])
 
 # %% [markdown]
+# **Cost.** A loop over no hooks at each function. With a hook, the hook's own work counts: a
+# search for NaN reads each array once more.
+#
+# Source: Tokui et al., Chainer: A Deep Learning Framework for Accelerating the Research Cycle,
+# 2019.
+#
 # ## Exercise
-# Write a hook that does not stop, but remembers the first function with a NaN. A function with a
-# NaN among its inputs does not count, nor does a function inside of a backward.
+# Give `mynode` hooks. `hooks.py` has the base class `FunctionHook`, the list `active` of the open
+# hooks, and `has_nan`.
+#
+# 1. `core/function_node.py`: `apply` calls `hook.applied(self, inputs, outputs)` for each hook in
+#    `hooks.active`. `core/backprop.py`: `run_backward` calls `backward_preprocess` before, and
+#    `after_backward` after the backward of an operation.
+# 2. `hooks.py`: `NaNHook` does not stop, but remembers the first operation with a NaN, and the
+#    word `"forward"` or `"backward"`. An operation with a NaN among its inputs does not count, nor
+#    does an operation inside of a backward: a recorded backward (step 22) has some.
 #
 #     python -m tinynode.learn start 26
 #     python -m tinynode.learn check 26

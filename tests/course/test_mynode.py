@@ -344,7 +344,8 @@ def assert_same_parameters(ours: Any, theirs: Any) -> None:
     positional = [one.name for one in own if one.kind is one.POSITIONAL_OR_KEYWORD]
     assert positional == order[: len(positional)]
     for parameter in own:
-        assert parameter.kind is named[parameter.name].kind, parameter.name
+        by_name = parameter.kind is parameter.KEYWORD_ONLY  # the package may take it by position
+        assert by_name or parameter.kind is named[parameter.name].kind, parameter.name
         if parameter.default is not parameter.empty:
             assert parameter.default == named[parameter.name].default, parameter.name
     for parameter in package:

@@ -1,165 +1,205 @@
-"""Checks of exercise 22: derivatives of known functions, and minima of known valleys."""
+"""Checks of exercise 22: gradients of gradients, on the learner's own engine."""
+
+from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
-import tinynode as tn
-from tinynode import functions as F
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
+from tinynode_course.checks import expect_close, expect_equal, expect_raises, expect_true
+from tinynode_course.mynode import mistake
 
 HINTS = (
-    "Start with found = [f(x)], and n times append the gradient of found[-1] with respect to x.",
-    "tn.grad(..., enable_double_backprop=True): without it the gradient is a leaf, and "
-    "a leaf has no path to x. Zeros like x are tn.Variable(x.xp.zeros_like(x.array)).",
-    "newton: in each step _, g, h = derivatives(f, x, 2), then x = tn.Variable((x - g / h).array)."
-    " Without .array, the new x hangs onto the graph of the old one.",
+    "Begin with sweep: it is the loop of backward, with one push for each output, and with the "
+    "line function.gives_variables = double. Then backward calls it.",
+    "kept, in FunctionNode: the array itself without gives_variables. Else the node's Variable; "
+    "if it is gone or has another array, Variable(array), with x.node = node.",
+    "grad: gradients[y.node] begins with ones, or with grad_outputs[i]. After sweep, a leaf's "
+    "gradient is gradients.get(x.node), as a Variable, or None.",
+    "run_backward: return if all grad_outputs are None. A gradient None is left out. Then "
+    "check_shape and check_path.",
 )
 
-
-def polynomial(x):
-    return x * x * x * x - 2.0 * x * x
+LOOK = "core/backprop.py, grad: each order needs a graph: enable_double_backprop=True"
 
 
-def expect_derivatives(work, name, f, x, expected, look):
-    """``derivatives`` gives these arrays, each in a Variable of the shape of x."""
-    n = len(expected) - 1
-    found = work.derivatives(f, x, n)
-    what = f"derivatives of {name}, n = {n}"
-    is_sequence = isinstance(found, list | tuple)
-    expect_true(f"{what}: a list", is_sequence, "Append each derivative to a list, and return it.")
-    expect_equal(f"{what}: the length of the list", len(found), n + 1, "f(x) itself comes first.")
-    for order, (got, right) in enumerate(zip(found, expected, strict=True)):
-        about = f"{what}: derivative {order}" if order else f"{what}: f(x)"
-        if got is None:
-            zeros = "Where tn.grad gives None the derivative is zero: zeros like x."
-            raise CheckFailed(about, "a Variable", "None", look if np.any(right) else zeros)
-        is_variable = isinstance(got, tn.Variable)
-        expect_true(f"{about} is a Variable", is_variable, "tn.grad gives Variables.")
-        expect_close(about, got.array, right, look, rtol=1e-9, atol=1e-9)
+def derivatives(work: Any, f: Any, x: Any, count: int) -> list[Any]:
+    """The arrays of f(x) and of its derivatives; each element of f depends on one of x."""
+    found = [f(x)]
+    for order in range(1, count + 1):
+        (g,) = work.grad([found[-1]], [x], enable_double_backprop=True)
+        what = f"derivative {order} is a Variable"
+        expect_true(what, isinstance(g, work.Variable), LOOK)
+        found.append(g)
+    return [one.array for one in found]
 
 
-def check_first_and_second(work):
-    """f, its first and its second derivative."""
-    x = tn.Variable(np.array([-1.5, 0.5, 2.0]))
-    v = x.array
-    expected = [v**4 - 2 * v**2, 4 * v**3 - 4 * v, 12 * v**2 - 4]
-    look = (
-        "Each derivative is the gradient of the one before it, not of f(x). And that one needs a "
-        "graph: enable_double_backprop=True."
+def check_first_order(work: Any) -> None:
+    """backward is as it was, and grad writes to no grad"""
+    x = work.Variable(np.array([3.0, -1.0]))
+    y = work.square(x) * x
+    y.grad = np.array([1.0, 10.0])
+    y.backward()
+    look = "core/backprop.py: without the option all gradients are arrays, as before"
+    expect_close("the gradient of x^3", x.grad, [27.0, 30.0], look)
+    expect_true("x.grad is an array", isinstance(x.grad, np.ndarray), look)
+    (gx,) = work.grad([work.square(x) * x], [x])
+    look = "core/backprop.py, grad: gradients start with ones, and come back as Variables"
+    expect_true("grad gives a Variable", isinstance(gx, work.Variable), look)
+    expect_close("grad of x^3", gx.array, [27.0, 3.0], look)
+    expect_true("the gradient has no creator without the option", gx.creator_node is None, look)
+    expect_close("x.grad after grad", x.grad, [27.0, 30.0], "grad returns gradients only")
+    gy = work.Variable(np.array([2.0, 5.0]))
+    (gx,) = work.grad([work.square(x)], [x], [gy])
+    expect_close("grad of x^2 with grad_outputs", gx.array, [12.0, -10.0], "grad_outputs[i]")
+    (nothing,) = work.grad([work.square(x)], [work.Variable(np.ones(2))])
+    expect_equal("grad for a leaf that is not in the graph", nothing, None, "gradients.get(...)")
+    call = work.square(x)
+    look = "core/backprop.py, grad: an input with a creator is refused"
+    expect_raises(
+        "grad for an inner Variable", ValueError, lambda: work.grad([call], [call]), look
     )
-    expect_derivatives(work, "x^4 - 2 x^2", polynomial, x, expected, look)
 
 
-def check_higher(work):
-    """Derivatives of a higher order."""
-    x = tn.Variable(np.array([[0.3, -1.0, 2.0]]))
-    s, c = np.sin(x.array), np.cos(x.array)
-    look = "Every one of them needs a graph, for the next one: enable_double_backprop=True."
-    expect_derivatives(work, "sin(x)", F.sin, x, [s, c, -s, -c, s, c, -s], look)
+def check_orders(work: Any) -> None:
+    """derivatives of order 1 to 4"""
+    values = np.array([-1.5, 0.5, 2.0])
+    x = work.Variable(values.copy())
+    found = derivatives(work, lambda x: work.square(work.square(x)), x, 4)
+    for order, right in enumerate(
+        (4 * values**3, 12 * values**2, 24 * values, 24 + 0 * values), 1
+    ):
+        expect_close(f"derivative {order} of x^4", found[order], right, LOOK)
+    found = derivatives(work, work.exp, x, 3)
+    look = "core/function_node.py, kept: the retained output as a Variable of the graph"
+    expect_close("derivative 3 of e^x", found[3], np.exp(values), look)
+    found = derivatives(work, work.sin, x, 4)
+    look = "functions/trigonometric.py: cos(x) for a Variable; Cos.backward is -gy sin(x)"
+    for order, right in enumerate((np.cos, lambda x: -np.sin(x), lambda x: -np.cos(x), np.sin), 1):
+        expect_close(f"derivative {order} of sin", found[order], right(values), look)
+    found = derivatives(work, lambda x: 1.0 / x, x, 2)
+    expect_close("derivative 2 of 1 / x", found[2], 2 / values**3, LOOK)
+    found = derivatives(work, work.tanh, x, 2)
+    t = np.tanh(values)
+    expect_close("derivative 2 of tanh", found[2], -2 * t * (1 - t * t), LOOK)
 
 
-def check_zero(work):
-    """A derivative that is zero."""
-    x = tn.Variable(np.array([1.0, 2.0]))
-    zero = np.zeros(2)
-
-    def line(x):
-        return 3.0 * x
-
-    look = "The slope of a line is constant, so all derivatives after it are zeros."
-    expect_derivatives(work, "3 x", line, x, [3 * x.array, zero + 3.0, zero, zero, zero], look)
-
-
-def check_no_grad_is_touched(work):
-    """The grad of x is as it was."""
-    x = tn.Variable(np.array([1.0, 2.0]))
-    x.grad = np.array([10.0, 20.0])
-    work.derivatives(polynomial, x, 2)
-    look = "x.grad belongs to the user. tn.grad returns gradients and writes to no grad."
-    expect_close("x.grad after derivatives(...)", x.grad, [10.0, 20.0], look)
+def check_grad_var(work: Any) -> None:
+    """backward leaves a gradient with a graph in grad_var"""
+    x = work.Variable(np.array(2.0))
+    y = work.square(work.square(x))
+    y.backward(enable_double_backprop=True)
+    look = "core/backprop.py, write_to_leaves: x.grad_var = gx, and x.grad is its array"
+    expect_close("x.grad of x^4 at 2", x.grad, 32.0, look)
+    expect_true("x.grad_var is a Variable", isinstance(x.grad_var, work.Variable), look)
+    gx = x.grad_var
+    x.cleargrad()
+    look = "core/variable.py: cleargrad clears both"
+    expect_true("x.grad_var after cleargrad", x.grad_var is None, look)
+    gx.backward()
+    expect_close("the gradient of the gradient", x.grad, 48.0, LOOK)
 
 
-def check_one_step(work):
-    """One step of Newton's method."""
-    x = tn.Variable(np.array([2.0, -1.2, 0.9]))
-    v = x.array
-    expected = v - (4 * v**3 - 4 * v) / (12 * v**2 - 4)
-    got = work.newton(polynomial, x, 1)
-    expect_true("newton gives a Variable", isinstance(got, tn.Variable), "Return the new x.")
-    look = "x - g / h, where g is the first derivative of f and h is the second."
-    expect_close("x^4 - 2 x^2: x after one step", got.array, expected, look)
-    expect_equal("x^4 - 2 x^2: x after no step", work.newton(polynomial, x, 0).array, v, look)
-    expect_equal("the x that was given", x.array, np.array([2.0, -1.2, 0.9]), "Leave it alone.")
+def check_arrays(work: Any) -> None:
+    """sums, products and broadcasting can be differentiated twice"""
+    rng = np.random.default_rng(0)
+    w, x = work.Variable(rng.normal(size=(2, 3))), work.Variable(rng.normal(size=(4, 3)))
+    b = work.Variable(rng.normal(size=2))
+
+    def first() -> Any:
+        y = work.linear(x, w, b)
+        loss = work.sum(work.tanh(y) * y / (2.0 + work.square(y)))
+        (gw,) = work.grad([loss], [w], enable_double_backprop=True)
+        return work.sum(work.square(gw))
+
+    total = first()
+    total.backward()
+    for name, leaf in (("w", w), ("x", x), ("b", b)):
+        index = (1, 1) if leaf.array.ndim == 2 else (1,)
+        before, heights = leaf.array[index], []
+        for step in (1e-5, -1e-5):
+            leaf.array[index] = before + step
+            heights.append(float(first().array))
+        leaf.array[index] = before
+        measured = (heights[0] - heights[1]) / 2e-5
+        look = "shapes.py and statistical.py call repeat; Variable has reshape, sum and T"
+        what = f"the gradient of |dL/dw|^2 for {name}{list(index)}"
+        expect_close(what, leaf.grad[index], measured, look, rtol=1e-4, atol=1e-7)
 
 
-def check_minimum(work):
-    """The minimum after several steps."""
+def check_cut(work: Any) -> None:
+    """a backward that computes with arrays is refused, not cut in silence"""
 
-    def valley(x):
-        return F.exp(x) - 3.0 * x
+    class Cube(work.FunctionNode):  # type: ignore[misc, name-defined]
+        def forward(self, inputs: Any) -> Any:
+            self.x = inputs[0]
+            return (inputs[0] ** 3,)
 
-    got = work.newton(valley, tn.Variable(np.zeros(2)), 8)
-    look = "Does every step begin where the one before has ended?"
-    expect_close("e^x - 3 x: x after 8 steps", got.array, np.log([3.0, 3.0]), look)
+        def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+            gy = grad_outputs[0]
+            return (getattr(gy, "array", gy) * 3.0 * self.x * self.x,)
+
+    x = work.Variable(np.array([1.0, 2.0]))
+    y = Cube().apply((x,))[0]
+    (gx,) = work.grad([y], [x])
+    expect_close("the first order of Cube", gx.array, [3.0, 12.0], LOOK)
+    look = "core/backprop.py: run_backward calls check_path(function, i, gx)"
+    error = expect_raises(
+        "grad with a graph, through Cube", TypeError,
+        lambda: work.grad([y], [x], enable_double_backprop=True), look,
+    )  # fmt: skip
+    expect_true("the message names Cube", "Cube" in str(error), look)
 
 
-def check_no_graph_grows(work):
-    """Each step begins at a leaf."""
-    ranks = []
-
-    def valley(x):
-        ranks.append(x.rank)
-        return F.exp(x) - 3.0 * x
-
-    got = work.newton(valley, tn.Variable(np.zeros(2)), 5)
-    look = "Make a new leaf of the new x in each step: tn.Variable((...).array)."
-    expect_equal("the ranks of x, step by step", ranks, [0] * len(ranks), look)
-    expect_equal("the rank of the result", got.rank, 0, look)
+def check_newton(work: Any) -> None:
+    """Newton's method finds a minimum on your engine"""
+    x = work.Variable(np.zeros(2))
+    for _ in range(8):
+        (g,) = work.grad([work.exp(x) - 3.0 * x], [x], enable_double_backprop=True)
+        (h,) = work.grad([g], [x])
+        x = work.Variable(x.array - g.array / h.array)
+    expect_close("the minimum of e^x - 3 x", x.array, np.log([3.0, 3.0]), LOOK)
 
 
-_SOLUTION = solution(__file__)
+_BACKPROP, _NODE = "core/backprop.py", "core/function_node.py"
 
-MISTAKES: tuple[tuple[str, str], ...] = (
+MISTAKES = (
     (
-        "enable_double_backprop is left out",
-        _SOLUTION.replace(", enable_double_backprop=True", ""),
+        "retained arrays come as Variables that are not in the graph",
+        mistake("22", _NODE, "            x.node = node\n", "", ("x is None or ", "True or ")),
     ),
     (
-        "None is left in the list",
-        _SOLUTION.replace("tn.Variable(x.xp.zeros_like(x.array)) if g is None else g", "g"),
+        "the gradient of a recorded backward is no Variable at the end",
+        mistake("22", _BACKPROP, "function.gives_variables = double", "pass"),
     ),
     (
-        "backward adds to x.grad, which is never cleared",
-        _SOLUTION
-        + """
-def derivatives(f, x, n):
-    found = [f(x)]
-    for _ in range(n):
-        tn.functions.sum(found[-1]).backward(enable_double_backprop=True)
-        found.append(x.grad_var)
-    return found
-""",
+        "grad ignores grad_outputs",
+        mistake("22", _BACKPROP, "grad_outputs is None else grad_outputs[i]", "True else None"),
     ),
     (
-        "backward with cleargrad: right, but the user's grad is lost",
-        _SOLUTION
-        + """
-def derivatives(f, x, n):
-    found = [f(x)]
-    for _ in range(n):
-        x.cleargrad()
-        if found[-1].creator_node is not None:
-            tn.functions.sum(found[-1]).backward(enable_double_backprop=True)
-        zero = tn.Variable(x.xp.zeros_like(x.array))
-        found.append(zero if x.grad_var is None else x.grad_var)
-    return found
-""",
+        "grad writes to the leaves",
+        mistake(
+            "22",
+            _BACKPROP,
+            "    found = [gradients.get",
+            "    write_to_leaves(gradients)\n    found = [gradients.get",
+        ),
     ),
     (
-        "each step of Newton's method hangs onto the graph of the one before",
-        _SOLUTION.replace("tn.Variable((x - g / h).array)", "x - g / h"),
+        "the sign of the derivative of cos",
+        mistake("22", "functions/trigonometric.py", "(-gy * (sin", "(gy * (sin"),
     ),
     (
-        "Newton's method divides the value by the slope: that finds a zero, not a minimum",
-        _SOLUTION.replace("_, g, h =", "g, h, _ ="),
+        "cleargrad leaves grad_var",
+        mistake(
+            "22",
+            "core/variable.py",
+            "        self.grad = None\n        self.grad_var = None\n\n",
+            "        self.grad = None\n\n",
+        ),
+    ),
+    (
+        "arrays cut the graph in silence",
+        mistake("22", _BACKPROP, "        check_path(function, i, gx)\n", ""),
     ),
 )

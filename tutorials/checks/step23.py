@@ -1,168 +1,121 @@
-"""Checks of exercise 23: one function in backward, right to the third order, and no needless work.
+"""Checks of exercise 23: one function in backward, right to the third order."""
 
-Which functions run is seen by a hook, as step 26 explains.
-"""
+from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
-import tinynode as tn
-from tinynode import gradient_check
-from tinynode_course.checks import (
-    CheckFailed,
-    expect_close,
-    expect_equal,
-    expect_true,
-    solution,
-)
+from tinynode_course.checks import expect_close, expect_equal, expect_true
+from tinynode_course.mynode import mistake
 
 HINTS = (
-    "Tanh.backward is two lines: take gy out of grad_outputs and y out of get_retained_outputs(), "
-    "and return TanhGrad().apply((y, gy)), which is a tuple already.",
+    "Tanh.backward is three lines: take gy out of grad_outputs, y out of get_retained_outputs(), "
+    "and return gradient_by(TanhGrad(), y, gy), which is a tuple already.",
     "gx = gy (1 - y^2). Hold y still: it is gy times a constant. Hold gy still: it is a constant "
     "minus a multiple of the square of y. TanhGrad retains both its inputs.",
-    "The gradient of y is -2 h gy y, that of gy is h (1 - y^2). Begin with None for both, and "
-    "compute the first only if 0 in target_input_indexes, the second only if 1 is.",
+    "The gradient of y is -2 h gy y, that of gy is gradient_by(TanhGrad(), y, h)[0]. None for "
+    "each that is not in target_input_indexes.",
 )
 
-
-class Calls(tn.FunctionHook):
-    """Remembers which functions ran."""
-
-    name = "calls of exercise 23"
-
-    def __init__(self):
-        self.labels = []
-
-    def forward_preprocess(self, function, in_data):
-        self.labels.append(function.label)
+VALUES = np.array([0.3, -1.2, 2.0])
 
 
-def numbers(seed, *shape):
-    return np.random.default_rng(seed).normal(size=shape or (5,))
+def behind(y: Any) -> list[str]:
+    """The names of the operations behind a Variable."""
+    seen, waiting = [], [y.creator_node]
+    while waiting:
+        function = waiting.pop()
+        if function is not None and function not in seen:
+            seen.append(function)
+            waiting += [node.creator_node for node in function.inputs]
+    return sorted(type(function).__name__ for function in seen)
 
 
-def refuse(error, what, look):
-    """Say what a gradient check of the package has found."""
-    parts = [line.strip() for line in str(error).splitlines() if line.startswith("  ")]
-    raise CheckFailed(what, "gradients that agree with differences", "; ".join(parts), look)
+def check_gradient_function(work: Any) -> None:
+    """TanhGrad is a function of y and gy"""
+    from mynode.functions.trigonometric import TanhGrad
 
-
-def check_forward(work):
-    """tanh as it was."""
-    x = numbers(0, 2, 3)
-    look = "The forward of Tanh was right: put it back."
-    expect_close("tanh(x)", work.tanh(tn.Variable(x)).array, np.tanh(x), look)
-
-
-def check_gradient_function(work):
-    """TanhGrad is a function of y and gy."""
-    y, gy = np.tanh(numbers(1)), numbers(2)
-    variables = tn.Variable(y.copy()), tn.Variable(gy.copy())
-    (gx,) = work.TanhGrad().apply(variables)
-    expect_close("TanhGrad of y and gy", gx.array, gy * (1 - y * y), "gx = gy (1 - y^2).")
+    y, gy = np.tanh(VALUES), np.array([2.0, -1.0, 0.5])
+    variables = work.Variable(y.copy()), work.Variable(gy.copy())
+    (gx,) = TanhGrad().apply(variables)
+    expect_close("TanhGrad of y and gy", gx.array, gy * (1 - y * y), "gx = gy (1 - y^2)")
     for name, variable, before in zip(("y", "gy"), variables, (y, gy), strict=True):
-        look = "forward may write into arrays that it made itself, and into no others."
+        look = "forward may write into arrays that it made itself, and into no others"
         expect_equal(f"{name} after TanhGrad", variable.array, before, look)
+    gx.grad = h = np.array([1.0, 3.0, -2.0])
+    gx.backward()
+    look = "TanhGrad.backward: -2 h gy y for y, h (1 - y^2) for gy"
+    expect_close("the gradient of y", variables[0].grad, -2 * h * gy * y, look)
+    expect_close("the gradient of gy", variables[1].grad, h * (1 - y * y), look)
 
 
-def check_first_order(work):
-    """The gradient of tanh, by one function."""
-    x, gy = tn.Variable(numbers(3)), tn.Variable(numbers(4))
+def check_first_order(work: Any) -> None:
+    """the gradient of tanh is right, as arrays and with a graph"""
+    x = work.Variable(VALUES.copy())
     y = work.tanh(x)
-    with Calls() as calls:
-        (gx,) = tn.grad([y], [x], [gy])
-    look = "Tanh.backward applies TanhGrad to y, which get_retained_outputs() gives, and gy."
-    expect_close("the gradient of x", gx.array, gy.array * (1 - y.array**2), look)
-    look = "Tanh.backward applies TanhGrad, and the formula stands in TanhGrad.forward, on arrays."
-    expect_equal("the functions that backward ran", calls.labels, ["TanhGrad"], look)
+    y.grad = np.array([1.0, 10.0, -2.0])
+    y.backward()
+    right = np.array([1.0, 10.0, -2.0]) * (1 - np.tanh(VALUES) ** 2)
+    look = "Tanh.backward: return gradient_by(TanhGrad(), y, gy)"
+    expect_close("the gradient of tanh", x.grad, right, look)
+    expect_true("x.grad is an array", isinstance(x.grad, np.ndarray), look)
+    gy = work.Variable(np.ones(3))
+    (gx,) = work.grad([work.tanh(x)], [x], [gy], enable_double_backprop=True)
+    found = behind(gx)
+    expect_equal("the operations behind the gradient of tanh", found, ["Tanh", "TanhGrad"], look)
 
 
-def check_second_order(work):
-    """The second order, for many inputs."""
-    for seed, shape in enumerate([(5,), (2, 3), (1,)]):
-        x, gy, ggx = (numbers(10 * seed + k, *shape) for k in range(3))
-        try:
-            gradient_check.check_double_backward(work.tanh, x, gy, ggx, eps=1e-5)
-        except AssertionError as error:
-            look = (
-                "A gradient that is None: is what it depends on an input of TanhGrad, and does "
-                "backward return a gradient for it? A wrong number: derive gx by y, and by gy."
-            )
-            refuse(error, "the second-order gradient of tanh", look)
+def check_wanted(work: Any) -> None:
+    """only wanted gradients are computed"""
+    from mynode.functions.trigonometric import TanhGrad
+
+    y, gy = (work.Variable(np.array([0.5, -0.2])) for _ in range(2))
+    (gx,) = TanhGrad().apply((y, gy))
+    look = "TanhGrad.backward: None for a position that is not in target_input_indexes"
+    for targets in ((0,), (1,)):
+        found = gx.creator_node.backward(targets, (np.ones(2),))
+        given = tuple(i for i, g in enumerate(found) if g is not None)
+        expect_equal(f"the gradients of TanhGrad.backward({targets}, ...)", given, targets, look)
 
 
-def check_third_order(work):
-    """The third order too."""
-    x, gy, ggx = numbers(5), numbers(6), numbers(7)
-
-    def gradient(x, gy):
-        (gx,) = tn.grad([work.tanh(x)], [x], [gy], enable_double_backprop=True)
-        return gx
-
-    try:
-        gradient_check.check_double_backward(
-            gradient, (x, gy), ggx, (numbers(8), numbers(9)), eps=1e-5
-        )
-    except AssertionError as error:
-        look = "The backward of TanhGrad must work with Variables, without .array."
-        refuse(error, "the third-order gradient of tanh", look)
+def check_higher_orders(work: Any) -> None:
+    """the second and the third order of tanh"""
+    x = work.Variable(VALUES.copy())
+    g, t = work.tanh(x), np.tanh(VALUES)
+    s = 1 - t * t
+    for order, right in enumerate((s, -2 * t * s, -2 * s * s + 4 * t * t * s), 1):
+        (g,) = work.grad([g], [x], enable_double_backprop=True)
+        look = "TanhGrad.backward computes with its retained inputs y and gy, and with h"
+        expect_close(f"derivative {order} of tanh", g.array, right, look)
 
 
-def check_targets(work):
-    """Only what target_input_indexes asks for is computed."""
-    y, gy = tn.Variable(np.tanh(numbers(1))), tn.Variable(numbers(2))
-    ran = {}
-    for name, wanted in (("y", [y]), ("gy", [gy]), ("both", [y, gy])):
-        (gx,) = work.TanhGrad().apply((y, gy))
-        with Calls() as calls:
-            tn.grad([gx], wanted)
-        ran[name] = len(calls.labels)
-    look = "if 0 in target_input_indexes: the gradient of y; if 1 is: the gradient of gy."
-    for name, other in (("y", "gy"), ("gy", "y")):
-        what = (
-            f"functions that the backward of TanhGrad ran: {ran[name]} for {name} alone, "
-            f"{ran['both']} for both; what is for {other} alone is left out"
-        )
-        expect_true(what, 0 < ran[name] < ran["both"], look)
+_PATH = "functions/trigonometric.py"
 
-
-_SOLUTION = solution(__file__)
-_BACKWARD = "def backward(self, target_input_indexes, grad_outputs):\n        (h,)"
-_RETAINED = "y, gy = self.get_retained_inputs()"
-
-MISTAKES: tuple[tuple[str, str], ...] = (
+MISTAKES = (
     (
-        "TanhGrad has no backward",
-        _SOLUTION.replace(_BACKWARD, _BACKWARD.replace("backward", "back", 1)),
+        "the factor 2 is missing",
+        mistake("23", _PATH, "-2.0 * h * gy * y", "-h * gy * y"),
     ),
     (
-        "TanhGrad is right in the first order, but the gradient of y is taken for 1 - y^2 too",
-        _SOLUTION.replace("-2.0 * h * gy * y", "h * (1.0 - y * y)"),
+        "forward writes into y",
+        mistake("23", _PATH, "gx = 1.0 - y * y", "gx = y\n        gx *= -y\n        gx += 1.0"),
     ),
     (
-        "the gradient of gy is forgotten: gx is taken for a function of y alone",
-        _SOLUTION.replace("return gradient_of_y, gradient_of_gy", "return gradient_of_y, None"),
+        "both gradients, whatever is asked for",
+        mistake("23", _PATH, " if 0 in target_input_indexes else None", ""),
     ),
     (
-        "both are computed, whatever was asked for",
-        _SOLUTION.replace("if 0 in target_input_indexes", "if True").replace(
-            "if 1 in target_input_indexes", "if True"
+        "the gradient is composed, as before",
+        mistake(
+            "23",
+            _PATH,
+            "return gradient_by(TanhGrad(), y, gy)",
+            "return (gy * (1.0 - y * y),)",
         ),
     ),
     (
-        "the second order is computed with arrays: nothing is left for the third",
-        _SOLUTION.replace(
-            _RETAINED, "y, gy = (tn.Variable(v.array) for v in self.get_retained_inputs())"
-        ),
-    ),
-    (
-        "the gradient is composed: no function of its own",
-        _SOLUTION.replace("return TanhGrad().apply((y, gy))", "return (gy * (1.0 - y * y),)"),
-    ),
-    (
-        "gy is written over in place",
-        _SOLUTION.replace(
-            "gx = 1.0 - y * y\n        gx *= gy", "gx = gy\n        gx *= 1.0 - y * y"
-        ),
+        "the gradient of gy is that of y",
+        mistake("23", _PATH, "gradient_by(TanhGrad(), y, h)[0]", "h * y"),
     ),
 )

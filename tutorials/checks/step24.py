@@ -1,150 +1,154 @@
-"""Checks of exercise 24: the first and the second order of three functions."""
+"""Checks of exercise 24: right second orders pass the learner's check, wrong ones are refused."""
+
+from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
-import tinynode as tn
-from tinynode import gradient_check
-from tinynode_course.checks import CheckFailed, expect_close, expect_true, solution
+from tinynode_course.checks import CheckFailed, expect_raises
+from tinynode_course.mynode import mistake
 
 HINTS = (
-    "Look for .array in the three backward methods, and for tn.Variable(...) around an array: "
-    "there the graph ends. What F has under the same name as xp works with Variables.",
-    "The gradient of a linear function does not depend on x, but it depends on g: so it needs a "
-    "graph too. And the gradient of a in Dot depends on b.",
-    "F.flip(F.cumulative_sum(F.flip(g))) is the gradient of CumulativeSum; in Softplus, F.exp of "
-    "-x; in Dot the two products without .array.",
+    "The checked function maps x and gy to gx = grad([function(x)], [x], [gy])[0]. Both x and gy "
+    "are Variables of copies of the data.",
+    "By backward: (gx,) = grad([function(x)], [x], [gy], enable_double_backprop=True), then "
+    "grad([gx], [x, gy], [Variable(x_grad_grad)]). None is a zero.",
+    "Measured: numerical_grad(f, (x.array, gy.array), (x_grad_grad,), eps), with f() giving "
+    "(grad([function(x)], [x], [gy])[0].array,). Compare both pairs by np.allclose.",
 )
 
-
-def numbers(seed, n=5):
-    return np.random.default_rng(seed).normal(size=n)
+X, GY, GGX = np.array([0.3, -1.2, 0.8]), np.array([2.0, -1.0, 0.5]), np.array([1.0, 3.0, -2.0])
 
 
-def expect_right(check, what, look, function, *arguments):
-    """One of the package's gradient checks; what it says of each input goes into the message."""
-    try:
-        check(function, *arguments, eps=1e-5)
-    except AssertionError as error:
-        parts = [line.strip() for line in str(error).splitlines() if line.startswith("  ")]
-        expected = "gradients that agree with differences"
-        raise CheckFailed(what, expected, "; ".join(parts), look) from None
+def judge(function: Any, x: Any = X, gy: Any = GY, ggx: Any = GGX) -> None:
+    """Run the learner's check on copies."""
+    from mynode.gradient_check import check_double_backward
+
+    check_double_backward(function, x.copy(), gy.copy(), ggx.copy())
 
 
-def second_order(function, what, look, inputs):
-    """The double check with random numbers."""
-    g_shape = function(*(tn.Variable(x) for x in inputs)).shape
-    rng = np.random.default_rng(20)
-    g = np.asarray(rng.uniform(0.5, 1.5, size=g_shape))  # not near 0, which would hide mistakes
-    weights = tuple(rng.normal(size=x.shape) for x in inputs)
-    expect_right(
-        gradient_check.check_double_backward, what, look, function, tuple(inputs), g, weights
-    )
+def check_right_functions(work: Any) -> None:
+    """right functions pass"""
+    functions = {
+        "square": work.square,
+        "exp": work.exp,
+        "tanh": work.tanh,
+        "sin": work.sin,
+        "sigmoid": work.sigmoid,
+        "x^2 sin(x)": lambda x: work.square(x) * work.sin(x),
+        "1 / (1 + x^2)": lambda x: 1.0 / (1.0 + work.square(x)),
+    }
+    for name, function in functions.items():
+        try:
+            judge(function)
+        except AssertionError as error:
+            look = "gx depends on x and on gy: move both, and compare both gradients"
+            raise CheckFailed(f"the check of {name}", "no complaint", str(error), look) from None
 
 
-def check_forward(work):
-    """The three functions themselves."""
-    x, b = numbers(0), numbers(1)
-    look = "The forward methods were right: put them back."
-    for name, got, expected in (
-        ("cumulative_sum", work.cumulative_sum(tn.Variable(x)), np.cumsum(x)),
-        ("softplus", work.softplus(tn.Variable(x)), np.log1p(np.exp(x))),
-        ("dot", work.dot(tn.Variable(x), tn.Variable(b)), np.asarray(x @ b)),
-    ):
-        expect_close(f"what {name} computes", got.array, expected, look)
-    for name, function, inputs in (
-        ("CumulativeSum", work.cumulative_sum, 1),
-        ("Softplus", work.softplus, 1),
-        ("Dot", work.dot, 2),
-    ):
-        creator = function(*[tn.Variable(x)] * inputs).creator_node
-        what = f"{function.__name__} applies {name}, whose backward you repair"
-        look = "The functions at the end of the file were right: put them back."
-        expect_true(what, isinstance(creator, getattr(work, name)), look)
+def check_linear_functions(work: Any) -> None:
+    """linear functions pass: no path is a zero"""
+    look = "grad gives None where no path leads to x: put zeros in its place"
+    for name, function in (("negative", work.negative), ("3 x", lambda x: 3.0 * x)):
+        try:
+            judge(function)
+        except (AssertionError, AttributeError, TypeError) as error:
+            raise CheckFailed(f"the check of {name}", "no complaint", str(error), look) from None
+    x = np.arange(6.0).reshape(2, 3)
+    judge(lambda x: work.sum(x, axis=1), x, np.array([1.0, -2.0]), np.ones((2, 3)) + x)
 
 
-def check_first_order(work):
-    """The first order of the three."""
-    x, b, g = numbers(2), numbers(3), numbers(4)
-    check = gradient_check.check_backward
-    look = "These numbers were right in the stub. The formula is in the docstring of the class."
-    for name, function, inputs, gy in (
-        ("cumulative_sum", work.cumulative_sum, (x,), g),
-        ("softplus", work.softplus, (x,), g),
-        ("dot", work.dot, (x, b), np.asarray(0.7)),
-    ):
-        expect_right(check, f"the gradient of {name}", look, function, inputs, gy)
+def wrong(work: Any, second: Any) -> Any:
+    """y = x^3, with a first order that is right, and a second order that may be wrong."""
+
+    class CubeGrad(work.FunctionNode):  # type: ignore[misc, name-defined]
+        def forward(self, inputs: Any) -> Any:
+            x, gy = inputs
+            self.retain_inputs((0, 1))
+            return (3.0 * x * x * gy,)
+
+        def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+            x, gy = self.get_retained_inputs()
+            return second(x, gy, grad_outputs[0])
+
+    class Cube(work.FunctionNode):  # type: ignore[misc, name-defined]
+        def forward(self, inputs: Any) -> Any:
+            self.retain_inputs((0,))
+            return (inputs[0] ** 3,)
+
+        def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+            (x,), (gy,) = self.get_retained_inputs(), grad_outputs
+            if isinstance(gy, work.Variable):
+                return CubeGrad().apply((x, gy))
+            return (3.0 * x * x * gy,)
+
+    return lambda x: Cube().apply((x,))[0]
 
 
-def check_cumulative_sum(work):
-    """The second order of CumulativeSum, which is linear."""
-    look = (
-        "y_grad[0] is g. The gradient does not depend on x, so None is right for x; but it "
-        "depends on g: use F.flip and F.cumulative_sum on g itself, not on its array."
-    )
-    for n in 5, 1:
-        what = f"the second-order gradient of cumulative_sum, for {n} numbers"
-        second_order(work.cumulative_sum, what, look, [numbers(5, n)])
+def check_wrong_functions(work: Any) -> None:
+    """wrong second orders are refused"""
+    cases = {
+        "right": lambda x, gy, h: (6.0 * x * gy * h, 3.0 * x * x * h),
+        "no factor 2 for x": lambda x, gy, h: (3.0 * x * gy * h, 3.0 * x * x * h),
+        "a wrong sign for gy": lambda x, gy, h: (6.0 * x * gy * h, -3.0 * x * x * h),
+        "no gradient for x": lambda x, gy, h: (None, 3.0 * x * x * h),
+        "h is forgotten": lambda x, gy, h: (6.0 * x * gy, 3.0 * x * x * h),
+    }
+    look = "compare the gradients of x and of gy with the measured ones, for this x_grad_grad"
+    for name, second in cases.items():
+        function = wrong(work, second)
+        if name == "right":
+            judge(function)
+        else:
+            what = f"the check of a cube with {name}"
+            expect_raises(what, AssertionError, lambda f=function: judge(f), look)
 
 
-def check_softplus(work):
-    """The second order of Softplus."""
-    look = "x_data[0] is x. Its array went into the exponential: F.exp takes the Variable."
-    second_order(work.softplus, "the second-order gradient of softplus", look, [numbers(6)])
+def check_data_stay(work: Any) -> None:
+    """the data are as they were"""
+    from mynode.gradient_check import check_double_backward
+
+    x, gy, ggx = X.copy(), GY.copy(), GGX.copy()
+    check_double_backward(work.square, x, gy, ggx)
+    for name, got, right in (("x_data", x, X), ("y_grad", gy, GY), ("x_grad_grad", ggx, GGX)):
+        if not np.array_equal(got, right):
+            look = "numerical_grad moves elements: give it copies"
+            raise CheckFailed(name, str(right), str(got), look)
 
 
-def check_dot(work):
-    """The second order of Dot, which has two inputs."""
-    look = (
-        "x_data[0] is a, x_data[1] is b. The gradient of a is g b: it depends on b, and that of b "
-        "depends on a."
-    )
-    what = "the second-order gradient of dot"
-    second_order(work.dot, what, look, [numbers(7), numbers(8)])
+_PATH = "gradient_check.py"
 
-
-def check_third_order(work):
-    """The third order of Softplus: nothing is cut further on."""
-    x = tn.Variable(numbers(9))
-    y = work.softplus(x)
-    for order in 1, 2, 3:
-        (y,) = tn.grad([y], [x], enable_double_backprop=True)
-        look = "All of backward is to be made of functions of F and of operators."
-        expect_true(f"derivative {order} depends on x", y is not None, look)
-    s = 1 / (1 + np.exp(-x.array))
-    look = "Is a .array left in the backward of Softplus?"
-    expect_close("the third derivative of softplus", y.array, s * (1 - s) * (1 - 2 * s), look)
-
-
-_SOLUTION = solution(__file__)
-
-MISTAKES: tuple[tuple[str, str], ...] = (
+MISTAKES = (
     (
-        "CumulativeSum is linear, so it is left as it was",
-        _SOLUTION.replace(
-            "F.flip(F.cumulative_sum(F.flip(g)))",
-            "tn.Variable(g.xp.flip(g.xp.cumulative_sum(g.xp.flip(g.array))))",
+        "None is no zero",
+        mistake(
+            "24",
+            _PATH,
+            "np.zeros_like(theirs) if ours is None else ours.array",
+            "ours.array",
         ),
     ),
     (
-        "the array of x is put into a new Variable: a leaf that is not x",
-        _SOLUTION.replace("F.exp(-x)", "F.exp(-tn.Variable(x.array))"),
-    ),
-    (
-        "one of the two products of Dot is left as it was",
-        _SOLUTION.replace("return g * b, g * a", "return g * b, g * a.array"),
-    ),
-    (
-        "the order of the numbers is not reversed back",
-        _SOLUTION.replace("F.flip(F.cumulative_sum(F.flip(g)))", "F.cumulative_sum(F.flip(g))"),
-    ),
-    (
-        "the function of the package is called, and the backward is left as it was",
-        _SOLUTION.replace("F.exp(-x)", "x.xp.exp(-x.array)").replace(
-            "return Softplus().apply((x,))[0]", "return F.softplus(x)"
+        "gy is not compared",
+        mistake(
+            "24",
+            _PATH,
+            'zip(("x", "gy"), found, measured, strict=True)',
+            'zip(("x",), found, measured)',
         ),
     ),
     (
-        "the sign of x is lost",
-        _SOLUTION.replace("F.exp(-x)", "F.exp(x)"),
+        "an input without a gradient is passed over",
+        mistake(
+            "24",
+            _PATH,
+            "np.zeros_like(theirs) if ours is None else ours.array",
+            "theirs if ours is None else ours.array",
+        ),
+    ),
+    (
+        "x_grad_grad is left out",
+        mistake("24", _PATH, "[x, gy], [Variable(x_grad_grad)])", "[x, gy])"),
     ),
 )

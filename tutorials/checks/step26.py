@@ -1,199 +1,199 @@
-"""Checks of exercise 26: programs with NaNs in known places."""
+"""Checks of exercise 26: hooks see each operation; NaNHook names the first NaN."""
+
+from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 import numpy as np
 
-import tinynode as tn
-from tinynode import functions as F
-from tinynode_course.checks import expect_equal, solution
+from tinynode_course.checks import expect_close, expect_equal
+from tinynode_course.mynode import mistake
 
 HINTS = (
-    "A function made a NaN if has_nan(what it gave) and not has_nan(what it was given). Remember "
-    "its label only if self.first is None still.",
-    "Keep a number self.depth, as CountMine does on the page: backward_preprocess adds 1, and "
-    "after_backward takes 1 off before anything else. Judge only at depth 0.",
-    "added(self, function) sets self.first = None and self.depth = 0. applied compares "
-    "outputs and inputs, after_backward compares grad_inputs and grad_outputs.",
+    "apply ends with a loop: for hook in hooks.active: hook.applied(self, inputs, outputs). It "
+    "runs without a graph, too.",
+    "run_backward: before backward_accumulate, hook.backward_preprocess(function, "
+    "function._input_arrays, grad_outputs); after it, hook.after_backward(function, targets, "
+    "grad_outputs, results).",
+    "NaNHook: a number self.depth; backward_preprocess adds 1, and after_backward takes 1 off "
+    "before anything else. Judge only at depth 0, and only if self.first is None.",
+    "An operation made a NaN if has_nan(what it gave) and not has_nan(what it was given). "
+    "__enter__ sets first to None and depth to 0, and calls super().__enter__().",
 )
 
-
-class NaiveSqrt(tn.FunctionNode):
-    """The square root; where x is 0 and the gradient is 0, its backward divides 0 by 0."""
-
-    def forward(self, inputs):
-        self.retain_outputs((0,))
-        return (tn.namespace_of(inputs[0]).sqrt(inputs[0]),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (y,) = self.get_retained_outputs()
-        return (grad_outputs[0] / (2.0 * y),)
+LOOK = "hooks.py, NaNHook: (type(function).__name__, 'forward') of the first, and keep it"
 
 
-class Fails(tn.FunctionNode):
-    """Its backward raises an error."""
+def recorder(work: Any) -> Any:
+    """A hook that notes what it is told."""
 
-    def forward(self, inputs):
-        return (inputs[0] + 1.0,)
+    class Recorder(work.FunctionHook):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            self.said: list[str] = []
 
-    def backward(self, target_input_indexes, grad_outputs):
-        raise ArithmeticError("a backward that fails")
+        def applied(self, function: Any, inputs: Any, outputs: Any) -> None:
+            self.said.append(f"{type(function).__name__} {outputs[0].array:.2f}")
+
+        def backward_preprocess(self, function: Any, in_data: Any, out_grad: Any) -> None:
+            self.said.append(f"before {type(function).__name__} {float(out_grad[0]):.2f}")
+
+        def after_backward(self, function: Any, targets: Any, grads: Any, gxs: Any) -> None:
+            self.said.append(f"after {type(function).__name__} {float(gxs[0]):.2f}")
+
+    return Recorder()
 
 
-def leaf(*numbers):
-    return tn.Variable(np.array(numbers))
+def check_calls(work: Any) -> None:
+    """a hook is told of each operation, forward and backward"""
+    x = work.Variable(np.array(3.0))
+    with recorder(work) as hook:
+        work.negative(work.square(x)).backward()
+    right = ["Square 9.00", "Negative -9.00", "before Negative 1.00", "after Negative -1.00"]
+    right += ["before Square -1.00", "after Square -6.00"]
+    look = "core/function_node.py, apply, and core/backprop.py, run_backward: tell all hooks"
+    expect_equal("what a hook is told of -(3^2) and its gradient", hook.said, right, look)
+    work.square(x)
+    expect_equal("the hook after its block", len(hook.said), 6, "hooks.active has open hooks only")
+    with recorder(work) as outer, recorder(work) as inner, work.no_backprop_mode():
+        work.square(x)
+    look = "core/function_node.py, apply: the loop over hooks stands outside of `if wanted`"
+    expect_equal(
+        "two hooks, without a graph", (outer.said, inner.said), (["Square 9.00"],) * 2, look
+    )
+    expect_close("the gradient of x", x.grad, -6.0, "a hook changes nothing")
 
 
-def first_of(hook, program):
+def nan_in_backward(work: Any) -> Any:
+    """An operation whose backward divides 0 by 0."""
+
+    class Root(work.FunctionNode):  # type: ignore[misc, name-defined]
+        def forward(self, inputs: Any) -> Any:
+            self.retain_outputs((0,))
+            return (np.sqrt(inputs[0]),)
+
+        def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+            (y,) = self.get_retained_outputs()
+            return (grad_outputs[0] / (2.0 * y),)
+
+    return Root
+
+
+def first_of(hook: Any, program: Any) -> Any:
     """What the hook remembers of a program."""
     with np.errstate(all="ignore"), hook:
         program()
     return hook.first
 
 
-def masked_root():
-    """The root where x is above 0, else 0: the forward is clean, the backward is not."""
-    x = leaf(0.0, 4.0)
-    F.sum(F.where(x > 0, NaiveSqrt().apply((x * 1.0,))[0], 0.0)).backward()
+def check_forward(work: Any) -> None:
+    """a NaN that was made in forward"""
+    from mynode.hooks import NaNHook
+
+    root, zero = nan_in_backward(work), work.Variable(np.array([0.0, 1.0]))
+
+    def two() -> None:
+        work.exp(zero / (zero * 2.0))
+        root().apply((work.Variable(np.array([-1.0])),))
+
+    def handed_in() -> None:
+        work.exp(work.Variable(np.array([np.nan, 1.0])))
+
+    def fine() -> None:
+        work.sum(work.square(zero)).backward()
+
+    expect_equal("first, for a clean program", first_of(NaNHook(), fine), None, LOOK)
+    got = first_of(NaNHook(), two)
+    expect_equal("first, for exp(0 / 0) and a bad root", got, ("Divide", "forward"), LOOK)
+    look = "exp was handed a NaN, and did not make it: look at the inputs too"
+    expect_equal("first, for exp of a NaN", first_of(NaNHook(), handed_in), None, look)
 
 
-def check_clean(work):
-    """A program without a NaN."""
+def check_backward(work: Any) -> None:
+    """a NaN that was made in backward, also in a recorded one"""
+    from mynode.hooks import NaNHook
 
-    def program():
-        F.sum(F.log(leaf(1.0, 2.0))).backward()
+    root = nan_in_backward(work)
 
-    look = "first is None as long as no function has made a NaN."
-    expect_equal("first, for log of 1 and 2", first_of(work.NaNHook(), program), None, look)
-
-
-def check_forward(work):
-    """A NaN that was made in forward."""
-
-    def log_of_minus_one():
-        F.exp(F.log(leaf(2.0, -1.0)) * 2.0)
-
-    def root_then_log():
-        F.log(F.sqrt(leaf(-4.0)) * 0.0 + leaf(1.0))
-        F.log(leaf(-1.0))
-
-    look = "The label of the function, and the word forward: (function.label, 'forward')."
-    got = first_of(work.NaNHook(), log_of_minus_one)
-    expect_equal("first, for exp(log(x) * 2) at -1", got, ("Log", "forward"), look)
-    look = "Two functions make a NaN here. Remember the first one, and keep it."
-    got = first_of(work.NaNHook(), root_then_log)
-    expect_equal("first, for a bad root and a bad log after it", got, ("Sqrt", "forward"), look)
-
-
-def check_handed_in(work):
-    """A NaN that was handed in."""
-
-    def nan_in_the_data():
-        F.exp(leaf(float("nan"), 1.0))
-
-    def and_one_made():
-        F.exp(leaf(float("nan"), 1.0))
-        F.log(leaf(-1.0))
-
-    look = "exp was handed a NaN: it did not make it. Look at its inputs too."
-    got = first_of(work.NaNHook(), nan_in_the_data)
-    expect_equal("first, for exp of a NaN", got, None, look)
-    got = first_of(work.NaNHook(), and_one_made)
-    expect_equal("first, for exp of a NaN, then log of -1", got, ("Log", "forward"), look)
-
-
-def check_backward(work):
-    """A NaN that was made in backward."""
-    look = (
-        "The backward of NaiveSqrt divides 0 by 0. The Divide runs inside of it, at depth 1, so "
-        "it is not named; NaiveSqrt is."
-    )
-    got = first_of(work.NaNHook(), masked_root)
-    expect_equal("first, for a masked root at 0", got, ("NaiveSqrt", "backward"), look)
-
-
-def check_handed_in_backward(work):
-    """A NaN that backward began with."""
-
-    def program():
-        y = F.tanh(leaf(1.0, 2.0)) * 2.0
-        y.grad = np.array([np.nan, 1.0])
+    def masked() -> None:
+        x = work.Variable(np.array([0.0, 4.0]))
+        y = work.sum(root().apply((x * 1.0,))[0] * np.array([0.0, 1.0]))
         y.backward()
 
-    look = "The NaN came in with the gradient of the output: nobody has made it."
-    got = first_of(work.NaNHook(), program)
-    expect_equal("first, for a backward that begins with a NaN", got, None, look)
+    def recorded() -> None:
+        x = work.Variable(np.array([0.0, 4.0]))
+        y = work.sum(root().apply((x * 1.0,))[0] * np.array([0.0, 1.0]))
+        y.backward(enable_double_backprop=True)
+
+    look = "an operation inside of a backward is at depth 1: the outer one is named"
+    expect_equal(
+        "first, for 0 / 0 in backward", first_of(NaNHook(), masked), ("Root", "backward"), look
+    )
+    got = first_of(NaNHook(), recorded)
+    expect_equal("first, for the same, recorded", got, ("Root", "backward"), look)
 
 
-def check_new_start(work):
-    """The same hook once more."""
-    hook = work.NaNHook()
-    first_of(hook, masked_root)
+def check_new_start(work: Any) -> None:
+    """the same hook once more"""
+    from mynode.hooks import NaNHook
 
-    def clean():
-        F.exp(leaf(1.0))
+    class Fails(work.FunctionNode):  # type: ignore[misc, name-defined]
+        def forward(self, inputs: Any) -> Any:
+            return (inputs[0] + 1.0,)
 
-    look = "added is called when the hook is registered: set first to None there."
-    expect_equal("first, for a clean program after a bad one", first_of(hook, clean), None, look)
+        def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+            raise ArithmeticError("a backward that fails")
 
-    def fails():
+    zero = work.Variable(np.array(0.0))
+    hook = NaNHook()
+    first_of(hook, lambda: zero / zero)
+
+    def fails() -> None:
         with contextlib.suppress(ArithmeticError):
-            F.sum(Fails().apply((leaf(1.0),))[0]).backward()
+            Fails().apply((zero,))[0].backward()
 
-    first_of(hook, fails)
-    look = "An error ended a backward, so your depth was never taken back. added may do that."
-    got = first_of(hook, masked_root)
-    expect_equal("first, after an error in a backward", got, ("NaiveSqrt", "backward"), look)
+    look = "__enter__: first = None, and depth = 0, since an error may have ended a backward"
+    expect_equal("first, for a program without a NaN", first_of(hook, fails), None, look)
+    got = first_of(hook, lambda: zero / zero)
+    expect_equal("first, after an error in a backward", got, ("Divide", "forward"), look)
 
 
-_SOLUTION = solution(__file__)
+_HOOKS, _NODE, _BACKPROP = "hooks.py", "core/function_node.py", "core/backprop.py"
 
-MISTAKES: tuple[tuple[str, str], ...] = (
+MISTAKES = (
     (
-        "the last NaN is named, not the first",
-        _SOLUTION.replace("self.first is None and ", ""),
+        "the last NaN is named",
+        mistake("26", _HOOKS, "self.first is None and ", ""),
     ),
     (
         "who was handed a NaN is blamed",
-        _SOLUTION.replace(" and not has_nan(given)", ""),
+        mistake("26", _HOOKS, " and not has_nan(given)", ""),
     ),
     (
-        "functions inside of a backward are named",
-        _SOLUTION.replace(" and self.depth == 0", ""),
+        "operations inside of a backward are named",
+        mistake("26", _HOOKS, " and self.depth == 0", ""),
     ),
     (
-        "the depth is not taken back in after_backward",
-        _SOLUTION.replace("        self.depth -= 1\n", ""),
+        "the depth is not taken back",
+        mistake("26", _HOOKS, "        self.depth -= 1\n", ""),
     ),
     (
         "the hook never starts anew",
-        _SOLUTION.replace("def added(", "def was_added("),
-    ),
-    (
-        "forward only",
-        _SOLUTION.replace(
-            '        self.judge(function, "backward", grad_outputs, grad_inputs)', ""
+        mistake(
+            "26",
+            _HOOKS,
+            "        self.first = None\n        self.depth = 0  # an error",
+            "        self.depth = 0  # an error",
         ),
     ),
     (
-        "a FunctionHook that looks at what functions are given: it names the one after",
-        """
-import numpy as np
-import tinynode as tn
-
-
-class NaNHook(tn.FunctionHook):
-    name = "first NaN"
-
-    def __init__(self):
-        self.first = None
-
-    def added(self, function):
-        self.first = None
-
-    def forward_preprocess(self, function, in_data):
-        if self.first is None and any(np.isnan(x).any() for x in in_data):
-            self.first = function.label, "forward"
-""",
+        "hooks are told of recorded operations only",
+        mistake(
+            "26",
+            _NODE,
+            "        for hook in hooks.active:\n            hook.applied(self, inputs, outputs)\n",
+            "        for hook in hooks.active if wanted else ():\n"
+            "            hook.applied(self, inputs, outputs)\n",
+        ),
     ),
 )

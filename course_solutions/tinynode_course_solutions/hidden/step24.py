@@ -1,48 +1,53 @@
-"""Hidden checks of exercise 24: compositions, where a cut cannot hide."""
+"""Hidden checks of exercise 24: other shapes, and mistakes that a sum of all elements hides."""
 
 import numpy as np
 
-import tinynode as tn
-from tinynode import functions as F
-from tinynode_course.checks import CheckFailed, expect_close
-
-LOOK = "All of backward is made of functions of F and of operators."
+from tinynode_course.checks import expect_raises
 
 
-def _second(function, x):
-    """The second derivative of sum(function(x)) as the gradient of sum(gradient)."""
-    v = tn.Variable(x)
-    (g,) = tn.grad([F.sum(function(v))], [v], enable_double_backprop=True)
-    (h,) = tn.grad([F.sum(g)], [v])
-    if h is None:
-        raise CheckFailed("a second derivative", "a Variable", "None", LOOK)
-    return h.array
+def check_shapes(work):
+    """Functions that change the shape."""
+    from mynode.gradient_check import check_double_backward
+
+    rng = np.random.default_rng(0)
+    x, gx = rng.normal(size=(2, 3)), rng.normal(size=(2, 3))
+
+    def row_sums(x):
+        return work.sum(work.square(x) * x, axis=1)
+
+    check_double_backward(row_sums, x, rng.normal(size=2), gx)
+    check_double_backward(work.square, np.array(1.5), np.array(2.0), np.array(-3.0))
 
 
-def check_cumulative_sum(work):
-    """Squares behind cumulative_sum."""
+def check_exchanged_elements(work):
+    """A second order with two elements exchanged has the right sum, and is refused."""
+    from mynode.gradient_check import check_double_backward
 
-    def function(x):
-        y = work.cumulative_sum(x)
-        return y * y
+    class Grad(work.FunctionNode):
+        def forward(self, inputs):
+            self.retain_inputs((0, 1))
+            return (2.0 * inputs[0] * inputs[1],)
 
-    n = 4
-    lower = np.tril(np.ones((n, n)))
-    expected = 2.0 * (lower.T @ lower).sum(axis=0)
-    got = _second(function, np.arange(1.0, n + 1))
-    expect_close("the second derivative of sum(cumulative_sum(x)^2)", got, expected, LOOK)
+        def backward(self, target_input_indexes, grad_outputs):
+            x, gy = self.get_retained_inputs()
+            (h,) = grad_outputs
+            gx = 2.0 * gy * h
+            wrong = work.Variable(np.asarray(getattr(gx, "array", gx))[::-1].copy())
+            return wrong if isinstance(gx, work.Variable) else wrong.array, 2.0 * x * h
 
+    class Square(work.FunctionNode):
+        def forward(self, inputs):
+            self.retain_inputs((0,))
+            return (inputs[0] ** 2,)
 
-def check_softplus(work):
-    """Softplus behind a square."""
-    x = np.array([0.4, -1.1])
-    s = 1 / (1 + np.exp(-x * x))
-    expected = 4 * x * x * s * (1 - s) + 2 * s
-    got = _second(lambda v: work.softplus(v * v), x)
-    expect_close("the second derivative of softplus(x^2)", got, expected, LOOK)
+        def backward(self, target_input_indexes, grad_outputs):
+            (x,), (gy,) = self.get_retained_inputs(), grad_outputs
+            is_recorded = isinstance(gy, work.Variable)
+            return Grad().apply((x, gy)) if is_recorded else (2.0 * x * gy,)
 
+    def call():
+        data = np.array([1.0, 2.0]), np.array([3.0, 5.0]), np.array([7.0, 11.0])
+        check_double_backward(lambda x: Square().apply((x,))[0], *data)
 
-def check_dot(work):
-    """A vector with itself."""
-    got = _second(lambda v: work.dot(v, v) * work.dot(v, v), np.array([1.0, 2.0]))
-    expect_close("the second derivative of dot(x, x)^2", got, [44.0, 68.0 - 8.0 + 8.0], LOOK)
+    look = "compare element by element, by np.allclose"
+    expect_raises("the check of exchanged elements", AssertionError, call, look)

@@ -187,7 +187,7 @@ class EngineRecorder:
         places = self._places()
         if self._has_room():
             step = self._step("sweep", places, depth=1)
-            seed = numpy.ones_like(y.array) if y.grad is None else y.grad
+            seed = numpy.ones_like(y.array) if y.grad is None else _array(y.grad)
             name = self._variable(y).id
             step["grad_outputs"].append([name, self._value(seed)])
             step["table"]["set"] = list(step["grad_outputs"])
@@ -256,7 +256,7 @@ class EngineRecorder:
             step["grad_inputs"].append([ins[i].id, self._value(gradient), how, None])
             entries.append((function.inputs[i], ins[i], how))
             if gradient is not None:
-                self._sum_up(ins[i].id, gradient)
+                self._sum_up(ins[i].id, _array(gradient))
         self._waiting.pop(shown.id, None)
         self._open = (step, entries)
         return grad_inputs
@@ -392,7 +392,7 @@ class EngineRecorder:
     def _value(self, array: Any) -> int | None:
         if array is None:
             return None
-        return self.film.values.add(numpy.asarray(array))
+        return self.film.values.add(numpy.asarray(_array(array)))
 
     def _kept(self, function: Any, kind: str, nodes: list[FilmNode]) -> list[list[Any]]:
         """``[node, value]`` of what backward has: None for an array that was not kept."""
@@ -403,6 +403,11 @@ class EngineRecorder:
             things = function.inputs if kind == "input" else function.outputs
             kept = [getattr(thing, "array", None) for thing in things]
         return self._values(nodes, kept)
+
+
+def _array(gradient: Any) -> Any:
+    """The array of a gradient: from step 22 on, a gradient may be a Variable."""
+    return getattr(gradient, "array", gradient)
 
 
 def _find(nodes: Nodes, thing: Any) -> FilmNode | None:

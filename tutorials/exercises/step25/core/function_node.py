@@ -1,0 +1,4 @@
+"""One use of an operation.
+
+Step 25: FunctionNode gets the method backward_accumulate: backward, then sums.
+"""

@@ -1,0 +1,1 @@
+from mynode.hooks import FunctionHook
