@@ -167,16 +167,17 @@ kept += box.array.nbytes
 print(f"{kept / 1e6:.0f} MB are kept by the last box")
 
 # %% [markdown]
+# Source: Wengert, A Simple Automatic Derivative Evaluation Program, 1964.
+#
 # ## Exercise
 # Begin your package: `python -m tinynode.learn start 01` writes the folder `mynode`. Open the
 # folder in your editor. Each place to fill has a line `raise NotImplementedError("step 1: ...")`.
 #
 # | file | what to write |
 # |---|---|
-# | `core/variable.py` | `Variable.__init__`, as above |
-# | `core/function_node.py` | `FunctionNode.apply`, as above |
-# | `functions/exponential.py` | `Square` and `square`, as above |
-# | `functions/exponential.py` | `Exp` and `exp`, with $y = e^x$, by yourself: NumPy has `np.exp` |
+# | `core/variable.py` | nothing: `Variable` is given |
+# | `core/function_node.py` | the end of `FunctionNode.apply`: part 4 of the list above |
+# | `functions/exponential.py` | `Exp.forward`, with $y = e^x$: NumPy has `np.exp` |
 # | `functions/arithmetic.py` | `Negative` and `negative`, by yourself |
 #
 # Type the lines; do not copy them. Then check your package:

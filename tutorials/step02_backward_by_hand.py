@@ -176,6 +176,8 @@ print("bytes of the values:   ", sum(box.array.nbytes for box in boxes))
 print("bytes of the gradients:", sum(np.asarray(box.grad).nbytes for box in boxes))
 
 # %% [markdown]
+# Source: Griewank and Walther, Evaluating Derivatives, 2008.
+#
 # ## Exercise
 # `python -m tinynode.learn start 02` adds the file `functions/trigonometric.py` to your package.
 # The other changes are yours to make, in files that you have:
@@ -187,7 +189,7 @@ print("bytes of the gradients:", sum(np.asarray(box.grad).nbytes for box in boxe
 # | | in `apply`: `arrays = tuple(x.array for x in inputs)`, and `self.input_arrays = arrays` |
 # | `functions/exponential.py` | `Square.backward`, as above; `Exp.backward`, by yourself |
 # | `functions/arithmetic.py` | `Negative.backward`, by yourself |
-# | `functions/trigonometric.py` | `Sin` and `sin`, by yourself |
+# | `functions/trigonometric.py` | `Sin.backward`, by yourself; `forward` and `sin` are given |
 #
 # The signature is always `def backward(self, target_input_indexes, grad_outputs):`. Then:
 #

@@ -185,12 +185,14 @@ numerical_grad(counted, (many.array,), (np.ones(1000),))
 print("calls of f for 1,000 elements:", calls)
 
 # %% [markdown]
+# Source: Nocedal and Wright, Numerical Optimization, 2006, chapter 8.
+#
 # ## Exercise
 # `python -m tinynode.learn start 03` adds the file `gradient_check.py`, with two functions:
 #
 # | function | what to write |
 # |---|---|
-# | `numerical_grad` | as above |
+# | `numerical_grad` | the last two lines of the loop: put the element back, and write the slope |
 # | `check_backward` | by yourself: the text below says how |
 #
 # `check_backward(function, x_data, y_grad, eps, rtol, atol)` has four parts:

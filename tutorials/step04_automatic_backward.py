@@ -29,16 +29,11 @@
 # is an array full of the number `y`. `np.result_type` is the dtype that NumPy gives to a result.
 #
 # Python calls `x.__mul__(y)` for `x * y`, and `x.__rmul__(2.0)` for `2.0 * x`. So the box gets
-# methods for operators, and the method `backward`. The file `core/variable.py` begins with two
-# imports:
+# methods for operators, in a base class, and the method `backward`. The file `core/operators.py`
+# imports `mynode` as a whole. An import of single functions would be a circle, since the files of
+# functions import the file of the box.
 #
-# ```python
-# import mynode
-# from mynode.core import backprop
-# ```
-#
-# The first line imports `mynode` as a whole. An import of single functions here would be a circle,
-# since the files of functions import this file.
+# <!-- mynode: core/operators.py Operators -->
 #
 # <!-- mynode: core/variable.py Variable -->
 
@@ -192,16 +187,19 @@ print(f"forward:  {(middle - start) * 100:.1f} microseconds for each operation")
 print(f"backward: {(end - middle) * 100:.1f} microseconds for each operation")
 
 # %% [markdown]
+# Source: Linnainmaa, Taylor Expansion of the Accumulated Rounding Error, 1976.
+#
 # ## Exercise
-# `python -m tinynode.learn start 04` adds `core/backprop.py`, and stubs to
-# `functions/arithmetic.py`.
+# `python -m tinynode.learn start 04` adds `core/backprop.py` and `core/operators.py`, and stubs to
+# `functions/arithmetic.py`. Given are `as_operands`, `Multiply`, `add`, `subtract`, `multiply`,
+# and all operators but the minus.
 #
 # | file | what to write |
 # |---|---|
-# | `core/backprop.py` | `backward` and `run_backward`, as above |
-# | `functions/arithmetic.py` | `as_operands`, `Multiply`, `multiply`, as above |
-# | `functions/arithmetic.py` | `Add`, `add`, `Subtract`, `subtract`, by yourself |
-# | `core/variable.py` | the two imports, `__array_ufunc__`, `backward`, the operators, as above |
+# | `core/backprop.py` | `backward` and `run_backward` |
+# | `functions/arithmetic.py` | `Add` and `Subtract` |
+# | `core/operators.py` | `__sub__` and `__rsub__` |
+# | `core/variable.py` | `class Variable(Operators):`, and the method `backward` |
 #
 # The last check fits a line with your package. Then:
 #

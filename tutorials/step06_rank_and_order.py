@@ -201,6 +201,9 @@ for doublings in (1, 5, 10, 15):
 # the right order.
 
 # %% [markdown]
+# Source: Tokui et al., Chainer: A Deep Learning Framework for Accelerating the Research Cycle,
+# 2019.
+#
 # ## Exercise
 # `python -m tinynode.learn start 06` adds the stub of `push`.
 #

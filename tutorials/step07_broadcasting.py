@@ -174,10 +174,12 @@ for left, right in [((3, 1), (4,)), ((2, 3), (3,)), ((), (2, 2)), ((2, 1, 4), (3
 # `Add` keeps no input, and NumPy repeats without a copy. `broadcast_to` as an operation of its own
 # keeps the repeated array in memory: 8 MB here. So use the operators, and `broadcast_to` rarely.
 #
+# Source: Harris et al., Array Programming with NumPy, 2020.
+#
 # ## Exercise
-# 1. `core/variable.py`: properties `shape`, `ndim`, `size` and `dtype`, and the operator `/` in
-#    both orders (`__truediv__`, `__rtruediv__`). `@property` above `def shape(self):` lets
-#    `x.shape` call the function.
+# 1. `core/variable.py`: properties `shape`, `ndim`, `size` and `dtype`; `core/operators.py`: the
+#    operator `/` in both orders (`__truediv__`, `__rtruediv__`). `@property` above `def
+#    shape(self):` lets `x.shape` call the function.
 # 2. `functions/shapes.py`: `unbroadcast(g, shape)` and the operations `Reshape`, `BroadcastTo` and
 #    `SumTo`. For `unbroadcast`, draw the two shapes in two lines as above: which columns are
 #    summed?

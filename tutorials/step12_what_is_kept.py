@@ -171,6 +171,9 @@ while function is not None:
 print("ten additions keep", kept, "bytes")
 
 # %% [markdown]
+# Source: Tokui et al., Chainer: A Deep Learning Framework for Accelerating the Research Cycle,
+# 2019.
+#
 # ## Exercise
 # 1. `core/function_node.py`: change `FunctionNode` as shown, and write `pick`.
 # 2. `functions/`: each operation names the arrays to keep, in two lines. The table above has three

@@ -206,6 +206,8 @@ print("operations behind h, cut before every third step:", kept)
 # are missing: checks of inputs (step 15), and
 # gradients of gradients (step 22).
 #
+# Source: Werbos, Backpropagation Through Time: What It Does and How to Do It, 1990.
+#
 # ## Exercise
 # 1. `configuration.py`: `Config` gets `enable_backprop = True`; write `no_backprop_mode`. Change
 #    `apply` in `core/function_node.py` as shown.

@@ -245,6 +245,8 @@ print("both pass now")
 # **Cost.** A check by directions is two more runs of the function, for any number of elements. The
 # check of step 3 needs two runs for each element: 2,000,000 for a million elements.
 #
+# Source: Maclaurin, Duvenaud and Adams, Autograd: Effortless Gradients in NumPy, 2015.
+#
 # ## Exercise
 # `step14.py` has six functions of the package. Three have a bug in `backward`, three are right.
 # Find the three, write their names into `FOUND`, and repair them. Beware of blaming a right

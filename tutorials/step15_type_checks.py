@@ -1,5 +1,5 @@
 # %% [markdown]
-# # Step 15: type and shape checks
+# # Step 15: messages that help
 #
 # **Goal.** An operation refuses inputs of a wrong type or shape. The error comes at the call, and
 # names the expected and the actual values.
@@ -128,7 +128,7 @@ print(condition.text, "|", condition.actual, "|", bool(condition))
 # The check gets a `TypeInfo` for each input. `run_check` adds the name of the operation and all
 # inputs to the message.
 #
-# <!-- mynode: type_check.py TypeInfo TypeInfoTuple run_check -->
+# <!-- mynode: type_check.py TypeInfo TypeInfoTuple -->
 #
 # | you write | it holds if |
 # |---|---|
@@ -235,18 +235,23 @@ for name, x in (("three numbers", row), ("1,000,000 numbers", large)):
 # The package saves this time. `check_type_forward` first gets the plain arrays. Only after a
 # failed condition comes a second call, with expressions.
 #
+# Source: Tokui et al., Chainer: A Deep Learning Framework for Accelerating the Research Cycle,
+# 2019: its `type_check` has the same words.
+#
 # ## Exercise
-# 1. `type_check.py`: type the definitions above. Write `expect` and `is_floating` yourself. For a
-#    condition that does not hold, `expect` raises `InvalidType(condition.text, condition.actual)`.
-#    A plain `False` gives no text: raise `InvalidType("every condition holds", "one is False")`.
+# 1. `type_check.py`: `Expression`, `Condition` and `TypeInfo` are given. Write `expect`,
+#    `is_floating`, `broadcasts` and `run_check`. For a condition that does not hold, `expect`
+#    raises `InvalidType(condition.text, condition.actual)`. A plain `False` gives no text: raise
+#    `InvalidType("every condition holds", "one is False")`.
 # 2. `core/function_node.py`: a method `check_type_forward(self, in_types)` that does nothing, and
 #    `run_check(self, arrays)` in `apply`, before `forward`.
-# 3. `type_check.py`: the condition `broadcasts(x, y)`. `functions/arithmetic.py`:
-#    `BroadcastingNode` wants two inputs whose shapes broadcast.
+# 3. `functions/arithmetic.py`: `BroadcastingNode` wants two inputs whose shapes broadcast.
+#    `functions/network.py` and `functions/cross_entropy.py`: `Linear` and `SoftmaxCrossEntropy`
+#    say what they want, in a `check_type_forward` of three to seven lines.
 # 4. `functions/products.py`: `MatMul`, the product of two matrices, $z = x y$. The gradients are
 #    $g_x = g_z \, y^T$ and $g_y = x^T g_z$. Refuse a wrong number of inputs, inputs that are no
 #    matrices, dtypes that are not floating or not equal, and lengths that do not fit.
-# 5. `core/variable.py`: `x @ y` calls `__matmul__`.
+# 5. `core/operators.py`: `x @ y` calls `__matmul__`.
 #
 # The check reads your messages.
 #

@@ -180,6 +180,9 @@ print(f"largest difference of a score: {np.abs(middle - moved).max():.6f}")
 # Nine times the same share: the network cannot even see the move. That is a property of its
 # construction, not of training.
 #
+# Source: LeCun, Bottou, Bengio and Haffner, Gradient-Based Learning Applied to Document
+# Recognition, 1998.
+#
 # ## Exercise
 # Add convolution to your package. This page shows `count`, `places`, `unfold` and the layer
 # `Conv2d`. Yours to find:

@@ -285,6 +285,9 @@ tn.show.matrix(
 # The last `d` looks at two places: `g` came after the first `d`, a space after the second. A
 # letter that was not heard before looks everywhere alike.
 #
+# Source: Cho et al., Learning Phrase Representations using RNN Encoder-Decoder, 2014; Vaswani et
+# al., Attention Is All You Need, 2017.
+#
 # ## Exercise
 # Give your package a memory. This page shows `TakeRows`, `embedding` and the layer `Embedding`.
 # Yours to find:

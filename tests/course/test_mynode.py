@@ -618,7 +618,11 @@ TRIGONOMETRIC, STATISTICAL = "functions/trigonometric.py", "functions/statistica
             "self.retain_outputs((0,))",
             "self.retain_outputs((0,)), self.retain_inputs((0,))",
         ),
-        (VARIABLE, "return mynode.subtract(other, self)", "return mynode.subtract(self, other)"),
+        (
+            "core/operators.py",
+            "return mynode.subtract(other, self)",
+            "return mynode.subtract(self, other)",
+        ),
         (VARIABLE, "        self.node.unchain()\n", "        pass\n"),
         (VARIABLE, "                waiting += node.creator_node.inputs\n", ""),
         (BACKPROP, "gx if node not in gradients else gradients[node] + gx", "gx"),

@@ -10,7 +10,7 @@ from tinynode_course.checks import expect_close, expect_equal, expect_raises, ex
 from tinynode_course.mynode import mistake
 
 HINTS = (
-    "Begin with core/variable.py: three lines. Then FunctionNode.apply, as the page shows it.",
+    "Begin with FunctionNode.apply: three lines, and the return. Then Negative, Exp and negative.",
     "An operation is a class with a forward, and a short function beside it. Exp and Negative "
     "differ from Square in one line each.",
     "forward takes a tuple of arrays: (x,) = inputs. It returns a tuple: mind the comma.",

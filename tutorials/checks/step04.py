@@ -13,8 +13,8 @@ from tinynode_course.mynode import mistake
 HINTS = (
     "Begin with core/backprop.py and the method Variable.backward: the first two checks need no "
     "more. Then the operations with two inputs, then the operators.",
-    "core/variable.py begins with `import mynode` and `from mynode.core import backprop`. The "
-    "methods call mynode.add(self, other), and so on.",
+    "core/variable.py: class Variable(Operators), with the operators of core/operators.py. The "
+    "method backward is a single call: backprop.backward(self).",
     "For 2.0 - x Python calls x.__rsub__(2.0): the other operand is on the left. So "
     "mynode.subtract(other, self).",
     "Subtract.backward ends with `return gz, -gz`, where (gz,) = grad_outputs.",
@@ -63,12 +63,12 @@ def check_operators(work: Any) -> None:
     )
     for text, compute, right in cases:
         result = compute()
-        look = "core/variable.py: each operator has two methods, such as __mul__ and __rmul__"
+        look = "core/operators.py: each operator has two methods. Is it class Variable(Operators)?"
         is_box = isinstance(result, work.Variable)
         expect_true(f"{text} is a Variable", is_box, look)
         expect_close(f"{text} for x = 3, y = 0.5", result.array, right, look)
     result = np.array([2.0, 3.0]) * work.Variable(np.array([1.0, 10.0]))
-    look = "core/variable.py: the line __array_ufunc__ = None, in the class"
+    look = "core/operators.py: the line __array_ufunc__ = None, and class Variable(Operators)"
     is_box = isinstance(result, work.Variable)
     expect_true("np.array([2.0, 3.0]) * x is a Variable", is_box, look)
     expect_close("np.array([2.0, 3.0]) * x for x = [1, 10]", result.array, [2.0, 30.0], look)
@@ -181,11 +181,11 @@ MISTAKES = (
     ),
     (
         "2.0 - x is x - 2.0",
-        mistake("04", "core/variable.py", "mynode.subtract(other, self)",
+        mistake("04", "core/operators.py", "mynode.subtract(other, self)",
                 "mynode.subtract(self, other)"),
     ),
     (
         "numbers of NumPy take the box apart",
-        mistake("04", "core/variable.py", "    __array_ufunc__ = None", "    unused = None"),
+        mistake("04", "core/operators.py", "    __array_ufunc__ = None", "    unused = None"),
     ),
 )  # fmt: skip

@@ -130,6 +130,29 @@ def check_broadcasts(work: Any) -> None:
             expect_true(f"the message has {shape}", str(shape) in error.actual, look)
 
 
+def check_layers_refuse(work: Any) -> None:
+    """linear and softmax_cross_entropy refuse inputs that do not fit"""
+    x, w, b = zeros(work, 4, 3), zeros(work, 2, 3), zeros(work, 2)
+    work.linear(x, w, b)
+    work.linear(zeros(work, 5, 4, 3), w)
+    for what, inputs in (
+        ("linear of shapes (3, 4) and (2, 3)", (zeros(work, 3, 4), w)),
+        ("linear with a weight of one axis", (x, b)),
+        ("linear with a bias of three numbers", (x, w, zeros(work, 3))),
+        ("linear of integers", (zeros(work, 4, 3, dtype="int64"), w)),
+    ):
+        refusal(work, what, lambda inputs=inputs: work.linear(*inputs))
+    labels = np.zeros(4, int)
+    work.softmax_cross_entropy(x, labels)
+    for what, scores, given in (
+        ("softmax_cross_entropy of 4 rows and 3 labels", x, labels[:3]),
+        ("softmax_cross_entropy of scores with one axis", b, labels[:2]),
+        ("softmax_cross_entropy of labels with two axes", x, labels.reshape(4, 1)),
+    ):
+        call = work.softmax_cross_entropy
+        refusal(work, what, lambda scores=scores, given=given, call=call: call(scores, given))
+
+
 def check_products(work: Any) -> None:
     """products of matrices have the right values and gradients"""
     rng = np.random.default_rng(0)
@@ -208,6 +231,24 @@ MISTAKES = (
     (
         "two dtypes at once are let through",
         mistake("15", _PRODUCTS, "x.dtype == y.dtype", "is_floating(y)"),
+    ),
+    (
+        "linear does not look at the bias",
+        mistake(
+            "15",
+            "functions/network.py",
+            "expect(in_types[2].shape[0] == w.shape[0])",
+            "pass",
+        ),
+    ),
+    (
+        "the number of labels is not compared",
+        mistake(
+            "15",
+            "functions/cross_entropy.py",
+            "        expect(x.shape[0] == labels.shape[0])\n",
+            "",
+        ),
     ),
     (
         "the check runs after forward",

@@ -100,7 +100,7 @@ BUGS = (
     ),
     (
         "a number before a minus sign",
-        _VARIABLE,
+        "core/operators.py",
         "mynode.subtract(other, self)",
         "mynode.subtract(self, other)",
     ),

@@ -1,6 +1,7 @@
 """Readable checks of the inputs of an operation.
 
-Step 15: InvalidType is given; write the other definitions.
+Step 15: the classes and text_and_value are given. Write is_floating, broadcasts, expect and
+run_check.
 """
 
 
@@ -17,26 +18,48 @@ class Expression:
     """A value, with the text of the operations that gave it."""
 
     def __init__(self, text, value):
-        raise NotImplementedError("step 15: keep text and value")
+        self.text = text
+        self.value = value
+
+    def __getitem__(self, index):
+        return Expression(f"{self.text}[{index}]", self.value[index])
+
+    def __eq__(self, other):
+        text, value = text_and_value(other)
+        return Condition(f"{self.text} == {text}", self.value == value, f"{self.value} != {value}")
+
+    def __ge__(self, other):
+        text, value = text_and_value(other)
+        return Condition(f"{self.text} >= {text}", self.value >= value, f"{self.value} < {value}")
 
 
 def text_and_value(other):
     """The text and the value of the right side of a comparison."""
-    raise NotImplementedError("step 15: of an Expression, or of a plain value")
+    if isinstance(other, Expression):
+        return other.text, other.value
+    return str(other), other
 
 
 class Condition:
     """A comparison: its text, whether it holds, and the values if it does not."""
 
     def __init__(self, text, holds, actual):
-        raise NotImplementedError("step 15: keep text, holds and actual")
+        self.text = text
+        self.holds = holds
+        self.actual = actual
+
+    def __bool__(self):
+        return bool(self.holds)
 
 
 class TypeInfo:
     """The type of an input: the shape, the number of axes and the dtype, as expressions."""
 
     def __init__(self, text, array):
-        raise NotImplementedError("step 15: text, shape, ndim and dtype")
+        self.text = text
+        self.shape = Expression(f"{text}.shape", array.shape)
+        self.ndim = Expression(f"{text}.ndim", array.ndim)
+        self.dtype = Expression(f"{text}.dtype", array.dtype)
 
 
 class TypeInfoTuple(tuple):
@@ -44,7 +67,7 @@ class TypeInfoTuple(tuple):
 
     def size(self):
         """The number of inputs."""
-        raise NotImplementedError("step 15: an Expression")
+        return Expression("in_types.size()", len(self))
 
 
 def is_floating(in_type):

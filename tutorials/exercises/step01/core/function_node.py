@@ -1,6 +1,6 @@
 """One use of an operation.
 
-Step 1: write the method apply of FunctionNode. The page of step 1 shows the class.
+Step 1: the beginning of apply is given. Tie the operation and the boxes together.
 """
 
 import numpy as np
@@ -15,7 +15,18 @@ class FunctionNode:
 
     def apply(self, inputs):
         """Compute the outputs, and connect them with the inputs."""
-        raise NotImplementedError("step 1: call forward, make the boxes, tie them together")
+        results = self.forward(tuple(x.array for x in inputs))
+        if not isinstance(results, tuple):
+            raise TypeError(
+                f"{type(self).__name__}.forward: expected a tuple of arrays, "
+                f"got {type(results).__name__}"
+            )
+        outputs = tuple(Variable(np.asarray(result)) for result in results)
+        for y in outputs:
+            raise NotImplementedError(
+                f"step 1: the creator of {y}; then self.inputs, self.outputs"
+            )
+        return outputs
 
     def forward(self, inputs):
         """The output arrays, as a tuple, from a tuple of input arrays."""

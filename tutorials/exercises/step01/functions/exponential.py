@@ -1,6 +1,6 @@
 """Powers and exponentials.
 
-Step 1: write Square, square, Exp and exp. The page of step 1 shows the first two.
+Step 1: Square, square and exp are given; write Exp.forward.
 """
 
 import numpy as np
@@ -11,12 +11,13 @@ class Square(FunctionNode):
     """y = x * x"""
 
     def forward(self, inputs):
-        raise NotImplementedError("step 1: Square.forward returns a tuple with x * x")
+        (x,) = inputs
+        return (x * x,)
 
 
 def square(x):
     """x * x."""
-    raise NotImplementedError("step 1: apply a new Square to x, and return its one output")
+    return Square().apply((x,))[0]
 
 
 class Exp(FunctionNode):
@@ -28,4 +29,4 @@ class Exp(FunctionNode):
 
 def exp(x):
     """e^x."""
-    raise NotImplementedError("step 1: apply a new Exp to x, and return its one output")
+    return Exp().apply((x,))[0]

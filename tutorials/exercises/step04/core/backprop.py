@@ -1,6 +1,6 @@
 """The backward pass: from a result to the leaves.
 
-Step 4: write both functions. In core/variable.py, add the method backward and the operators.
+Step 4: write both functions. In core/variable.py, add the method backward.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
 """What a user holds: an array, its gradient, and where it came from.
 
-Step 7: properties shape, ndim, size and dtype, and the operator / in both orders.
+Step 7: properties shape, ndim, size and dtype.
 """

@@ -1,13 +1,11 @@
 """What a user holds: an array, its gradient, and where it came from."""
 
-import mynode
 from mynode.core import backprop
+from mynode.core.operators import Operators
 
 
-class Variable:
+class Variable(Operators):
     """A box around an array. It remembers the operation that computed it."""
-
-    __array_ufunc__ = None  # NumPy must not take x apart: array * x asks x.__rmul__
 
     def __init__(self, array, *, name=None):
         self.array = array
@@ -43,30 +41,3 @@ class Variable:
     def backward(self):
         """Add the gradient of this box to every box that it was computed from."""
         backprop.backward(self)
-
-    def __add__(self, other):
-        return mynode.add(self, other)
-
-    def __radd__(self, other):
-        return mynode.add(other, self)
-
-    def __sub__(self, other):
-        return mynode.subtract(self, other)
-
-    def __rsub__(self, other):
-        return mynode.subtract(other, self)
-
-    def __mul__(self, other):
-        return mynode.multiply(self, other)
-
-    def __rmul__(self, other):
-        return mynode.multiply(other, self)
-
-    def __truediv__(self, other):
-        return mynode.divide(self, other)
-
-    def __rtruediv__(self, other):
-        return mynode.divide(other, self)
-
-    def __neg__(self):
-        return mynode.negative(self)

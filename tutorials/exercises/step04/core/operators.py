@@ -1,0 +1,34 @@
+"""The operators of a Variable.
+
+Step 4: write __sub__ and __rsub__; the others are given. In core/variable.py, Variable gets the
+base class Operators.
+"""
+
+import mynode
+
+
+class Operators:
+    """Base of Variable: x + y calls mynode.add(x, y), and so on."""
+
+    __array_ufunc__ = None  # NumPy must not take x apart: array * x asks x.__rmul__
+
+    def __add__(self, other):
+        return mynode.add(self, other)
+
+    def __radd__(self, other):
+        return mynode.add(other, self)
+
+    def __sub__(self, other):
+        raise NotImplementedError("step 4: x - other")
+
+    def __rsub__(self, other):
+        raise NotImplementedError("step 4: other - x: which operand is on the left?")
+
+    def __mul__(self, other):
+        return mynode.multiply(self, other)
+
+    def __rmul__(self, other):
+        return mynode.multiply(other, self)
+
+    def __neg__(self):
+        return mynode.negative(self)
