@@ -73,8 +73,9 @@ TanhGELUGrad ToDevice Trunc Unfold Unstack VecDot VectorNorm Where ZeroSafeDivid
 """
 
 SHOW = """
-CCode Change Comparison Diagram Difference Film Plot Replay bars c compare fallbacks graph
-histogram lines matrix points record text training_curves transfers watch what_if
+CCode Change Comparison Diagram Difference Film LinkedProgram Plot Replay bars c compare fallbacks
+graph histogram lines link matrix points read_link record text training_curves transfers watch
+what_if
 """
 
 LINALG = """

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from course_site import Tab, built_site, served, wait_for
+from hostile_texts import ATTACK, hacked, other_host
 
 from tools.page_policy import POLICY, inline_scripts, source, with_policy
 
@@ -22,15 +21,6 @@ SINKS = re.compile(
     r"|\beval\(|new Function|setAttribute\(\"on|javascript:"
 )
 """The ways by which a text becomes elements or a script."""
-
-ATTACK = """<b>bold</b><script>top.hacked = 1; self.hacked = 1</script>
-<img src="x" onerror="top.hacked = 2; self.hacked = 2"><svg onload="self.hacked = 3"></svg>
-<meta http-equiv="refresh" content="0; url=OTHER"><img src="OTHER">
-<a href="javascript:self.hacked = 4">a</a>
-<iframe srcdoc="<script>top.hacked = 5; self.hacked = 5</script>"></iframe>
-<form action="OTHER"><input name="a"></form><link rel="stylesheet" href="OTHER">
-</title></textarea>"""
-
 
 # --- the policy ----------------------------------------------------------------------------------
 
@@ -93,30 +83,8 @@ def tab(browser: Any, address: str) -> Iterator[Tab]:
 @pytest.fixture
 def other() -> Iterator[tuple[str, list[str]]]:
     """The address of another host, and the requests that came to it."""
-    heard: list[str] = []
-
-    class Other(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            heard.append(self.path)
-            self.send_response(200)
-            self.send_header("Access-Control-Allow-Origin", "*")
-            self.end_headers()
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """No words."""
-
-    with HTTPServer(("127.0.0.1", 0), Other) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/", heard
-        server.shutdown()
-        thread.join()
-
-
-def hacked(tab: Tab) -> list[Any]:
-    """What scripts have left in the page and its frames."""
-    told = [frame.evaluate("self.hacked ?? null") for frame in tab.page.frames]
-    return [one for one in told if one is not None]
+    with other_host() as found:
+        yield found
 
 
 def run(tab: Tab, program: str) -> str:

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -25,6 +25,15 @@ SECONDS = 120
 
 class Handler(http.server.SimpleHTTPRequestHandler):
     """A server of plain files that says nothing."""
+
+    heard: ClassVar[list[str]] = []
+    """The request line and the headers of each request, of all servers."""
+
+    def parse_request(self) -> bool:
+        """Keep what the browser has sent."""
+        is_read = super().parse_request()
+        self.heard.append(f"{self.requestline}\n{self.headers}" if is_read else "")
+        return is_read
 
     def log_message(self, format: str, *args: Any) -> None:
         """No words."""

@@ -4,6 +4,7 @@
 picture. ``record`` films forward and backward steps; ``watch`` adds pictures of predictions.
 ``compare`` finds the first step in which two films differ. ``what_if`` runs a program again with
 another number at a step.
+``link`` puts a program into a link to a page of a site; ``read_link`` reads the program.
 ``fallbacks`` is the table of the kernels in use, and of the functions without a kernel. ``c`` is
 the C of a compiled function.
 """
@@ -24,6 +25,7 @@ from tinynode.show.graphs.picture import graph
 from tinynode.show.graphs.text import text
 from tinynode.show.plots import variable_html as variable_html
 from tinynode.show.plots.plots import Plot, bars, histogram, lines, matrix, points, training_curves
+from tinynode.show.program_link import LinkedProgram, link, read_link
 from tinynode.show.transfers import transfers
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "Diagram",
     "Difference",
     "Film",
+    "LinkedProgram",
     "Plot",
     "Replay",
     "bars",
@@ -42,8 +45,10 @@ __all__ = [
     "graph",
     "histogram",
     "lines",
+    "link",
     "matrix",
     "points",
+    "read_link",
     "record",
     "text",
     "training_curves",
