@@ -130,6 +130,22 @@ def test_a_film_is_made_again_with_a_change(page: Page) -> None:
         assert refused["event"] == "refused" and words in refused["text"]
 
 
+def test_a_program_of_its_own_is_run_and_filmed(page: Page) -> None:
+    text = "import numpy, tinynode\nx = tinynode.Variable(numpy.ones(2))\n"
+    text += "(x * x).sum().backward()\nprint('seen', __name__)\n1 / 0"
+    film = page.ask(do="play", text=text, title="Squares </title><b>")[-1]
+    assert page.texts().startswith("seen __main__\nTraceback (most recent call last):\n")
+    assert 'program.py", line 5' in page.texts() and "ZeroDivisionError" in page.texts()
+    assert "<title>Squares &lt;/title&gt;&lt;b&gt;</title>" in film["page"]
+    change = {"step": 1, "name": "x", "index": [0], "to": 3}
+    changed = page.ask(do="play", text=text, title="T", changes=[change])[-1]["page"]
+    assert "<title>T</title>" in changed and '"losses":["loss",[2.0],[10.0]]' in changed
+    (film,) = page.ask(do="play", text="x = '\ud800'", title="")
+    assert film == {"event": "film", "page": ""}
+    page.ask(do="play", text="(", title="")
+    assert "SyntaxError" in page.texts()
+
+
 @pytest.mark.slow
 def test_an_exercise_is_examined_in_this_process(tmp_path: Path) -> None:
     page = page_of(PLAIN, tmp_path)

@@ -74,12 +74,13 @@ def add_browser(site: Path) -> None:
         (folder / "steps" / f"{step.name}.json").write_text(text, encoding="utf-8")
         page = site / "tutorials" / step.path.stem / "index.html"
         if page.exists():
-            add_tags(page, "../../browser", f"{step.name}")
-    add_tags(site / "tutorials" / "index.html", "../browser", "")
+            add_tags(page, "../../browser", "page.js", step.name)
+    add_tags(site / "tutorials" / "index.html", "../browser", "index.js")
+    add_tags(site / "play" / "index.html", "../browser", "play.js")
 
 
-def add_tags(page: Path, folder: str, step: str) -> None:
-    """Let a page load the scripts of the course.
+def add_tags(page: Path, folder: str, script: str, step: str = "") -> None:
+    """Let a page load a script of the folder, and the style.
 
     Raises:
         BuildError: The page is missing.
@@ -87,7 +88,6 @@ def add_tags(page: Path, folder: str, step: str) -> None:
     if not page.exists():
         raise BuildError(f"{page} is missing: was the site built?")
     text = page.read_text(encoding="utf-8")
-    script = "page.js" if step else "index.js"
     tags = (
         f'<meta name="tinynode-step" content="{step}">'
         f'<link rel="stylesheet" href="{folder}/course.css">'

@@ -16,13 +16,16 @@ const WORDS = {
 const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
 
 export class Bar {
-  constructor({ runAll, film, stop }) {
+  // words: other words for a state. A page of one program has no runAll and no film.
+  constructor({ runAll = null, film = null, stop, words = {} }) {
+    this.said = { ...WORDS, ...words };
     this.words = element("span", { class: "tn-state", role: "status" }, WORDS.idle);
     this.amount = element("span", { class: "tn-amount", "aria-hidden": "true" });
     this.progress = element("progress", { "aria-label": "Download of Python", hidden: true });
-    this.all = button("Run all", runAll);
+    this.all = button("Run all", runAll, { hidden: !runAll });
     this.film = button("Film of my program", film, {
       title: "The forward and backward steps of the cells run so far",
+      hidden: !film,
     });
     this.stop = button("Stop", stop, { class: "tn-button tn-stop", disabled: true });
     const state = element("div", { class: "tn-progress" }, this.words, this.amount, this.progress);
@@ -41,7 +44,7 @@ export class Bar {
       this.progress.value = done;
       this.amount.textContent = `${megabytes(done)} of ${megabytes(total)} MB`;
     }
-    const text = WORDS[state] + (state === "failed" ? ` ${error.message}` : "");
+    const text = this.said[state] + (state === "failed" ? ` ${error.message}` : "");
     if (this.words.textContent !== text) this.words.textContent = text; // spoken at a change
     const isBusy = ["downloading", "starting", "running"].includes(state);
     this.stop.disabled = !isBusy;

@@ -6,13 +6,14 @@ import { frameOf } from "./frames.js";
 
 export class Cell {
   // block is the page's code, followed by the output of the site's own run
-  constructor(block, original, number, { changed, run, runAbove }) {
+  constructor(block, original, number, { changed, run, runAbove, share }) {
     this.original = original;
     this.number = number;
     this.ran = false;
     this.editor = new Editor(`Code of cell ${number + 1}`, original, {
       changed: () => {
         this.mark();
+        this.panel?.hide();
         changed();
       },
       run: () => run(this),
@@ -26,13 +27,17 @@ export class Cell {
     const above = button("Run all above", () => runAbove(this), {
       "aria-label": `Run all cells above cell ${number + 1}`,
     });
+    const shareButton = button("Share", () => share(shareButton), {
+      "aria-label": `Share the program up to cell ${number + 1} as a link`,
+    });
     this.resetButton = button("Reset", () => this.reset(changed), {
       "aria-label": `Reset cell ${number + 1} to the original`,
       hidden: true,
     });
     const bar = element("div", { class: "tn-cell-bar" }, this.count, this.runButton);
     if (number > 0) bar.append(above);
-    bar.append(this.resetButton);
+    bar.append(shareButton, this.resetButton);
+    this.bar = bar;
     this.output = element("div", { class: "tn-output", role: "log", hidden: true });
     this.output.setAttribute("aria-label", `Output of cell ${number + 1}`);
     this.element = element("div", { class: "tn-cell" }, this.editor.element, bar, this.output);

@@ -9,6 +9,17 @@ export function filmFrame(page, title) {
   return element("iframe", { srcdoc: page, title, class: "film", sandbox: "allow-scripts" });
 }
 
+// Calls change(changes) when the reader of a film changes numbers. An error's text goes back.
+export function hearChanges(frame, change) {
+  const hear = async ({ source, data }) => {
+    if (!frame.isConnected) removeEventListener("message", hear);
+    if (source !== frame.contentWindow || !Array.isArray(data?.tinynodeChanges)) return;
+    const error = await change(data.tinynodeChanges);
+    if (error) source.postMessage({ tinynodeError: error }, "*"); // the frame has no origin
+  };
+  addEventListener("message", hear);
+}
+
 // The frame of a value's HTML; a film comes as a single frame.
 export function frameOf(html) {
   const { body } = new DOMParser().parseFromString(html, "text/html"); // inert

@@ -4,9 +4,10 @@ import { Bar } from "./bar.js";
 import { Cell } from "./cell.js";
 import { button, element, textBlock } from "./elements.js";
 import { Exercise } from "./exercise.js";
-import { filmFrame } from "./frames.js";
+import { filmFrame, hearChanges } from "./frames.js";
 import { Python, Stopped } from "./python.js";
 import { progressPanel } from "./progress.js";
+import { SharePanel } from "./share.js";
 import { Store } from "./store.js";
 
 const PLACE = new URL(".", import.meta.url);
@@ -53,6 +54,7 @@ class Page {
         changed: () => this.keep(),
         run: () => this.work(() => this.runCell(cell)),
         runAbove: () => this.work(() => this.runUpTo(cell.number)),
+        share: (from) => this.share(cell, from),
       });
       const edit = kept[cells.length];
       if (edit && edit.original === original) cell.text = edit.text;
@@ -136,10 +138,34 @@ class Page {
     }
   }
 
-  // The film of the cells run so far; of all cells, if none has run.
-  async showFilm() {
+  // The link to the cells up to this one, as one program.
+  share(cell, from) {
+    if (!cell.panel) {
+      cell.panel = new SharePanel(new URL("../play/", PLACE), { note: this.filesStay() });
+      cell.bar.after(cell.panel.element);
+    }
+    const isChosen = this.filmed();
+    const texts = this.cells
+      .slice(0, cell.number + 1)
+      .filter((one) => one === cell || isChosen(one))
+      .map((one) => one.text.trim());
+    const title = `${this.facts.title}, cell ${cell.number + 1}`;
+    return cell.panel.show(`${texts.join("\n\n")}\n`, title, from);
+  }
+
+  filesStay() {
+    return this.mine() ? "Your files of mynode stay here: the program gets the course's." : "";
+  }
+
+  // True for the cells run so far; for all cells, if none has run.
+  filmed() {
     const some = this.cells.some((cell) => cell.ran);
-    const request = { do: "film", sources: this.texts((cell) => !some || cell.ran), mine: this.mine() };
+    return (cell) => !some || cell.ran;
+  }
+
+  // The film of these cells.
+  async showFilm() {
+    const request = { do: "film", sources: this.texts(this.filmed()), mine: this.mine() };
     const { page, text } = await this.filmOf(request);
     const close = button("Close", () => (this.filmPlace.hidden = true));
     const title = element("h2", {}, "Film of my program");
@@ -169,17 +195,14 @@ class Page {
   // A frame whose reader changes numbers: the same program runs again, and a new frame comes.
   changingFrame(page, request) {
     const frame = filmFrame(page, "Film of my program");
-    const hear = async ({ source, data }) => {
-      if (!frame.isConnected) removeEventListener("message", hear);
-      if (source !== frame.contentWindow || !Array.isArray(data?.tinynodeChanges)) return;
+    hearChanges(frame, async (changes) => {
       let error = "Python is at work already.";
       await this.work(async () => {
         error = "The run was stopped."; // unless it comes to its end
-        error = await this.changeFilm(frame, { ...request, changes: data.tinynodeChanges });
+        error = await this.changeFilm(frame, { ...request, changes });
       });
-      if (error) source.postMessage({ tinynodeError: error }, "*"); // the frame has no origin
-    };
-    addEventListener("message", hear);
+      return error;
+    });
     return frame;
   }
 

@@ -5,12 +5,14 @@ export class Stopped extends Error {}
 
 export class Python {
   // place: the address of the folder with the page's files
+  // step: the key of the step to open; null for a page of one program
   // told: is called with {state, done, total}; state is one of the words below
   constructor(place, step, told) {
     this.place = place;
     this.step = step;
     this.told = told;
-    this.files = null; // a Map of names and Blobs, kept for the next start
+    this.files = null; // the promise of a Map of names and Blobs, kept for the next start
+    this.turn = 0; // counts the ends: a start from before an end goes no further
     this.worker = null;
     this.starting = null;
     this.open = null; // the request under way
@@ -25,22 +27,30 @@ export class Python {
   }
 
   start() {
-    this.starting ??= this.begin().catch((error) => {
-      this.end();
-      this.told({ state: error instanceof Stopped ? "stopped" : "failed", error });
+    const turn = this.turn;
+    this.starting ??= this.begin(turn).catch((error) => {
+      if (turn === this.turn) {
+        this.end();
+        this.told({ state: "failed", error });
+      }
       throw error;
     });
     return this.starting;
   }
 
-  async begin() {
-    this.files ??= await this.download();
+  async begin(turn) {
+    this.files ??= this.download().catch((error) => {
+      this.files = null;
+      throw error;
+    });
+    const files = await this.files;
+    if (turn !== this.turn) throw new Stopped("stopped");
     this.told({ state: "starting" });
     this.worker = new Worker(workerUnderPolicy(new URL("worker.js", this.place)));
     this.worker.onmessage = ({ data }) => this.hear(data);
     this.worker.onerror = (event) => this.hear({ event: "crash", text: event.message });
-    await this.send({ interpreter: this.files, place: new URL("python/", this.place).href });
-    await this.send({ do: "open", step: this.step });
+    await this.send({ interpreter: files, place: new URL("python/", this.place).href });
+    if (this.step !== null) await this.send({ do: "open", step: this.step });
     this.told({ state: "ready" });
   }
 
@@ -54,7 +64,7 @@ export class Python {
     const count = (name, bytes) => {
       arrived.set(name, Math.min(bytes, sizes[name]));
       const done = [...arrived.values()].reduce((sum, size) => sum + size, 0);
-      this.told({ state: "downloading", done, total });
+      if (this.starting) this.told({ state: "downloading", done, total });
     };
     const names = Object.keys(sizes);
     const blobs = await Promise.all(names.map((name) => fetched(folder, name, count)));
@@ -92,6 +102,7 @@ export class Python {
   }
 
   end() {
+    this.turn += 1;
     this.worker?.terminate();
     this.worker = null;
     this.starting = null;

@@ -6,13 +6,14 @@ Python in a worker, and sends requests. Here a request becomes events, as JSON o
     {"do": "open", "step": "07"}                   begins a step, with no names defined
     {"do": "run", "sources": [...], "cell": 2}     runs a cell: printed ..., output or error
     {"do": "film", "sources": [...]}               runs the cells as one program: film or refused
+    {"do": "play", "text": ..., "title": ...}      runs a program of its own: film or refused
     {"do": "start", "files": {...}, "take": []}    adds the stubs of a step to mynode: files
     {"do": "check", "files": {"step22.py": ...}}   examines the learner's files
     {"do": "solution", "files": {...}}             compares the files with a solution
 
 ``sources`` has the present text of each cell of code, and "" for a cell to leave out.
 ``files`` has the learner's files by path. With ``"mine": files``, the cells of ``run`` and
-``film`` import the learner's ``mynode``. With ``"changes": [...]``, ``film`` runs the program
+``film`` import the learner's ``mynode``. With ``"changes": [...]``, ``film`` and ``play`` run it
 again with changes of numbers: see ``tinynode.show.films.changes``. The module needs no browser.
 """
 
@@ -123,6 +124,8 @@ class PageSession:
             self.run(wish["sources"], wish["cell"], wish.get("mine"))
         elif wish["do"] == "film":
             self.film(wish["sources"], wish.get("mine"), wish.get("changes", []))
+        elif wish["do"] == "play":
+            self.play(wish["text"], wish["title"], wish.get("changes", []))
         elif wish["do"] == "start":
             self.start(wish["files"], wish["take"])
         elif wish["do"] == "check":
@@ -209,14 +212,25 @@ class PageSession:
     def film(self, texts: list[str], mine: Files | None = None, changes: Any = None) -> None:
         """Run the cells as one program, and send the page of the film."""
         self._write(texts)
-        text = self.program.read_text(encoding="utf-8")
+        self._film(self.program, mine, changes)
+
+    def play(self, text: str, title: str, changes: Any = None) -> None:
+        """Run a program of its own, such as that of a link, and send the page of the film."""
+        path = self.folder / "program.py"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", errors="replace")  # half a character is no Python
+        self._film(path, None, changes, title)
+
+    def _film(self, program: Path, mine: Files | None, changes: Any, title: str = "") -> None:
+        """Run a program in the state of a new process; send the printed text and the film."""
+        text = program.read_text(encoding="utf-8")
         printed = Printed(self.tell)
         event = {"event": "film", "page": ""}
         with as_new_process(os.environ, str(self.folder)):
             self.choose_package(mine)
             with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
                 try:
-                    event["page"] = _page_of_film(str(self.program), text, changes or [])
+                    event["page"] = _page_of_film(str(program), text, changes or [], title)
                 except (TypeError, ValueError) as error:
                     event = {"event": "refused", "text": str(error)}
         printed.send()
@@ -273,7 +287,7 @@ class PageSession:
         self.tell({"event": "solution", "text": "\n".join(lines)})
 
 
-def _page_of_film(script: str, text: str, changes: Any) -> str:
+def _page_of_film(script: str, text: str, changes: Any, title: str = "") -> str:
     """The page of a program's film, or of the film with changes; empty without a step.
 
     Raises:
@@ -289,7 +303,8 @@ def _page_of_film(script: str, text: str, changes: Any) -> str:
     shown = what_if.rerun(runs, checked) if checked else runs()
     if not checked and not len(shown):
         return ""
-    page: str = document.page({**shown.data(), "host": "course"})
+    data = {**shown.data(), "host": "course"}
+    page: str = document.page({**data, "title": title} if title else data)
     return page
 
 
