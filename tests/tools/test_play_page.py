@@ -231,7 +231,7 @@ def test_no_server_gets_the_program(tab: Tab) -> None:
     assert part[:20] not in heard and "tn1." not in heard
 
 
-def test_a_link_is_opened_and_filmed_within_25_seconds(browser: Any, address: str) -> None:
+def test_a_link_is_soon_a_film(browser: Any, address: str) -> None:
     seconds = []
     for _ in range(3):
         context = browser.new_context()  # nothing cached

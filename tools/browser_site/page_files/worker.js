@@ -9,6 +9,7 @@ const START = `
 import sys
 from pathlib import Path
 from page import send
+sys.dont_write_bytecode = False  # films and checks import tinynode anew, without compiling
 import tinynode
 from tinynode.commands import step
 from tinynode_course import checks, examiner
