@@ -515,3 +515,32 @@ def test_a_film_without_trouble_has_no_button(show: Any) -> None:
     with record() as film:
         F.sum(variable(1, 2)).backward()
     assert show(film).locator("#trouble").is_hidden()
+
+
+def test_a_film_that_ends_in_a_recursion_error_can_be_shown() -> None:
+    """Wherever the error strikes, also inside of the recorder, no id is given twice."""
+
+    def endless(x: Any) -> Any:
+        return endless(x * 1.0)
+
+    with pytest.raises(RecursionError), record() as film:
+        endless(tn.Variable(np.ones(3), name="x"))
+    ids = [node.id for node in film.nodes]
+    assert len(set(ids)) == len(ids)
+    assert "RecursionError" in film.to_text()
+    assert len(film.memory()) == len(film.steps)
+
+
+def test_a_node_that_fails_takes_no_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    film = Film()
+    film.add_function("Exp", 0, "forward", ())
+
+    def fail(*given: Any) -> Any:
+        raise RecursionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tinynode.show.films.nodes.FilmNode", fail)
+        with pytest.raises(RecursionError):
+            film.add_variable("x", (), 0, "forward")
+    assert film.add_function("Exp", 0, "forward", ()).id == "f1"
+    assert film.add_variable("x", (), 0, "forward").id == "v0"

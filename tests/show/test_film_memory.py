@@ -420,6 +420,18 @@ def test_growth_of_a_loop_without_backward(tmp_path: Path) -> None:
     assert film_of(text.format("float(F.sum(x))"), tmp_path).growth is None
 
 
+@pytest.mark.parametrize("count", [4, 6, 8, 20])
+def test_growth_without_backward_is_one_array_per_iteration(count: int) -> None:
+    w = tn.Variable(np.ones(100), name="w")
+    kept = []
+    with record() as film:
+        for _ in range(count):
+            y = F.tanh(w)  # the name keeps the Variable into the next iteration
+            kept.append(y.array)
+    growth = film.memory().growth
+    assert growth is not None and (growth["bytes"], growth["rounds"]) == (800, count - 2)
+
+
 # --- the size of the film, the words, the command ------------------------------------------------
 
 

@@ -247,6 +247,14 @@ def test_gradients_inside_of_a_backward_pass_have_no_operands() -> None:
     assert "[y]" not in found and "[x]" not in found and "gx" in found
 
 
+def test_a_numbered_repeat_takes_no_label_of_another() -> None:
+    x, y, z = (tn.Variable(np.array([1.0]), name=name) for name in ("w", "w", "w (2)"))
+    with record() as film:
+        F.sum(x * y * z)
+    found = names_in(film)
+    assert {"w", "w (2)", "w (3)"} <= set(found)
+
+
 def test_own_names_come_first() -> None:
     with record() as film:
         x = tn.Variable(np.array(1.0), name="given")

@@ -184,14 +184,24 @@ def _labels(film: Recording, picture: Picture, names: SourceNames) -> dict[str, 
             if other.is_named and not found[node.id]:
                 found[node.id] = other.label
     _name_from_text(film, picture, names, found)
-    times: dict[str, int] = {}
-    for node in picture.nodes:
-        label = found[node.id]
-        if node.kind == "variable" and label != GONE:
-            times[label] = times.get(label, 0) + 1
-            if times[label] > 1:
-                found[node.id] = f"{label} ({times[label]})"
+    _number_repeats(picture, found)
     return found
+
+
+def _number_repeats(picture: Picture, found: dict[str, str]) -> None:
+    """Number the variables with the label of an earlier one; no number gives a taken label."""
+    variables = [n for n in picture.nodes if n.kind == "variable" and found[n.id] != GONE]
+    taken = {found[node.id] for node in variables}
+    times: dict[str, int] = {}
+    for node in variables:
+        label = found[node.id]
+        times[label] = times.get(label, 0) + 1
+        if times[label] == 1:
+            continue
+        while f"{label} ({times[label]})" in taken:
+            times[label] += 1
+        found[node.id] = f"{label} ({times[label]})"
+        taken.add(found[node.id])
 
 
 def _name_from_text(

@@ -11,7 +11,7 @@ Rounds are not the iterations of the film: a graph without a cut is a single ite
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -81,7 +81,7 @@ def growth_of(
         return None
     rounds = len(starts) - 2
     groups = []
-    for group in _groups(starts, film.memory_log.kept_by, describer, lives).values():
+    for group in _groups(starts, film, describer, lives).values():
         if 2 * len(group.rounds) >= rounds and len(group.rounds) > 1:
             groups.append(group)
     if not groups:
@@ -108,13 +108,13 @@ def _starts_of_rounds(film: Recording, segments: Sequence[Segment]) -> list[int]
 
 
 def _groups(
-    starts: Sequence[int], kept_by: dict[str, str], describer: Describer, lives: Sequence[Life]
+    starts: Sequence[int], film: Recording, describer: Describer, lives: Sequence[Life]
 ) -> dict[Any, _Group]:
     """The arrays without an end, by kind and lines."""
     found: dict[Any, _Group] = {}
     for life in lives:
-        made = life.buffer.made
-        is_made_in_round = starts[0] < made <= starts[-2]
+        number = _round_of(life.buffer.made, starts, film)
+        is_made_in_round = 1 <= number <= len(starts) - 2
         is_alive = life.freed is None or life.freed > starts[-1]
         state = _state_at(life, starts[-1])
         if life.buffer.is_given or not is_made_in_round or not is_alive or state is None:
@@ -124,13 +124,23 @@ def _groups(
         key = (state.kind, origin[1:], None if holder is None else holder[1:])
         group = found.setdefault(key, _Group(state.kind, origin, holder))
         group.bytes += life.buffer.bytes
-        group.rounds.add(bisect_left(starts, made))
+        group.rounds.add(number)
         for sort, node, _ in state.holders:
-            if sort == FUNCTION and node in kept_by:
-                group.keepers[kept_by[node]] = None
+            if sort == FUNCTION and node in film.memory_log.kept_by:
+                group.keepers[film.memory_log.kept_by[node]] = None
             elif sort == VARIABLE and state.kind == VARIABLES:
                 group.keepers[node] = None
     return found
+
+
+def _round_of(made: int, starts: Sequence[int], film: Recording) -> int:
+    """The number of the round with a step; 0 before the first round.
+
+    The first step of an iteration makes an array of the iteration. The start of a backward pass
+    belongs to the round before: the arrays of a forward pass stand in front.
+    """
+    is_sweep = film.steps[starts[0]]["kind"] == "sweep"
+    return bisect_left(starts, made) if is_sweep else bisect_right(starts, made)
 
 
 def _state_at(life: Life, step: int) -> State | None:

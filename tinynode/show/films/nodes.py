@@ -157,10 +157,10 @@ class Recording:
     ) -> FilmNode:
         """A new node for a variable."""
         number = self._variables
-        self._variables += 1
         node = FilmNode(f"v{number}", short_name(name), facts, rank, phase, len(self.steps))
         node.is_named = bool(name)
         self.nodes.append(node)
+        self._variables += 1  # at the end: a RecursionError above leaves no gap
         return node
 
     def add_function(
