@@ -15,6 +15,7 @@ from film_views import all_steps
 import tinynode as tn
 from tinynode import nn
 from tinynode.core.function_node import FunctionNode
+from tinynode.nn.updates import AdamUpdate, UpdateFunction
 from tinynode.show.films.recorder import record
 from tinynode.show.films.text import axes_in_words
 from tinynode.show.page.lessons import lesson
@@ -53,6 +54,45 @@ def test_a_reduction_names_its_axes_in_both_directions(function: Any) -> None:
     if function is not F.sum:
         assert told == [[0], [0]]
     assert film.to_text().count("over axis 0 (4 rows)") == 2
+
+
+class WeightedSum(FunctionNode):
+    """y = the sum of x * w over the axis."""
+
+    axis = -1
+
+    def forward(self, inputs: Any) -> Any:
+        self.retain_inputs((1,))
+        return ((inputs[0] * inputs[1]).sum(self.axis),)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        (w,) = self.get_retained_inputs()
+        return F.expand_dims(grad_outputs[0], -1) * w, None
+
+
+def test_axes_in_backward_are_those_of_the_forward_step() -> None:
+    x = tn.Variable(np.ones((3, 4)), name="x")
+    w = tn.Variable(np.ones(4), name="w", requires_grad=False)
+    with record() as film:
+        (y,) = WeightedSum().apply((x, w))
+        F.sum(y).backward()
+    assert film.to_text().count("over axis 1 (4 columns)") == 2
+
+
+def test_axes_are_those_of_the_input_with_the_most_axes() -> None:
+    x = tn.Variable(np.ones(4), name="x")
+    y = tn.Variable(np.ones((3, 4)), name="y")
+    with record() as film:
+        F.sum(F.vecdot(x, y)).backward()
+    assert film.to_text().count("over axis 1 (4 columns)") == 2
+
+
+def test_without_the_forward_step_no_axes_are_told() -> None:
+    x = tn.Variable(np.ones((3, 4)), name="x")
+    y = F.mean(x)
+    with record() as film:
+        y.backward()
+    assert "over axes" not in film.to_text()
 
 
 def test_a_function_without_a_sum_has_no_axes() -> None:
@@ -100,6 +140,40 @@ def test_an_update_in_numbers_gives_the_parameter(make: Any) -> None:
         np.testing.assert_allclose(known[""], data["values"][after]["cells"], rtol=2e-3, atol=2e-3)
         seen += 1
     assert seen == 3
+
+
+class OwnFormula(nn.Adam):
+    def formula(self) -> UpdateFunction:
+        return AdamUpdate((0.1, 0.1), 1.0)
+
+
+class OwnLoop(nn.SGD):
+    def _each_one(self, steps: Any) -> Any:
+        return [(array - grad, moments) for array, grad, moments, _ in steps]
+
+
+class OwnUpdate(nn.AdamW):
+    def update(self, closure: Any = None) -> Any:
+        for slot in self.slots:
+            slot.parameter.grad_var = slot.parameter.grad_var * 0.1
+        return super().update(closure)
+
+
+class OnlyAName(nn.AdamW):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("make", "is_told"),
+    [(OwnFormula, False), (OwnLoop, False), (OwnUpdate, False), (OnlyAName, True)],
+)
+def test_a_subclass_with_an_update_of_its_own_has_no_equation(make: Any, is_told: bool) -> None:
+    p = tn.Variable(np.array([1.0]), name="p")
+    optimizer = make([p], lr=0.1)
+    with record() as film:
+        F.sum(p * p).backward()
+        optimizer.update()
+    assert bool(film.steps[-1]["rule"]) == is_told
 
 
 def test_each_iteration_has_its_own_corrections() -> None:

@@ -526,6 +526,19 @@ class FormulaOptimizer(Optimizer):
         """True if a subclass or an instance has a rule of its own in place of the formula."""
         return getattr(self.rule, "__func__", None) is not FormulaOptimizer.update_one
 
+    def _computes_as(self, cls: type[FormulaOptimizer]) -> bool:
+        """True if the methods of an update are those of ``cls``: then its equation holds."""
+        methods = {
+            "formula": cls.formula,
+            "update": Optimizer.update,
+            "_each_one": FormulaOptimizer._each_one,
+            "_each_by": FormulaOptimizer._each_by,
+        }
+        return not self._is_own and all(
+            getattr(getattr(self, name), "__func__", None) is method
+            for name, method in methods.items()
+        )
+
     def update_function(self) -> UpdateFunction:
         return super().update_function() if self._is_own else self.formula()
 
@@ -622,7 +635,7 @@ class SGD(FormulaOptimizer):
     @property
     def in_numbers(self) -> str:
         """The update of an optimizer without groups, for films."""
-        if self._groups or self._is_own:
+        if self._groups or not self._computes_as(SGD):
             return ""
         gradient, momentum = "gradient", f"{self.momentum:g}"
         if self.weight_decay:
@@ -688,11 +701,11 @@ class Adam(FormulaOptimizer):
     @property
     def in_numbers(self) -> str:
         """The update of an optimizer without groups, for films."""
-        return self._in_numbers("before")
+        return self._in_numbers("before") if self._computes_as(Adam) else ""
 
     def _in_numbers(self, before: str) -> str:
         counts = {slot.count for slot in self._slots if slot.count}
-        if self._groups or self._is_own or len(counts) != 1:
+        if self._groups or len(counts) != 1:
             return ""  # each count has its own corrections
         (b1, b2), count = self.betas, counts.pop()
         means = (
@@ -744,7 +757,8 @@ class AdamW(Adam):
     @property
     def in_numbers(self) -> str:
         """The update of an optimizer without groups, for films."""
-        return self._in_numbers(f"{1 - self.lr * self.weight_decay:.6g} * before")
+        before = f"{1 - self.lr * self.weight_decay:.6g} * before"
+        return self._in_numbers(before) if self._computes_as(AdamW) else ""
 
     def formula(self) -> UpdateFunction:
         return AdamUpdate(self.betas, self.eps, self.weight_decay)

@@ -155,6 +155,7 @@ def steps_of_iteration(data: dict[str, Any], iteration: dict[str, Any]) -> Itera
     values, optimizers = iter(iteration["values"]), iter(iteration["optimizers"])
     watched = iter(iteration["watched"])
     steps = data["pictures"][iteration["picture"]]["steps"]
+    shapes: dict[str, list[int]] = {}
     for step, seconds in zip(steps, iteration["seconds"], strict=True):
         own = list(itertools.islice(values, len(list(values_of(step)))))
         told = {**with_values(step, iter(own)), "seconds": seconds}
@@ -167,7 +168,16 @@ def steps_of_iteration(data: dict[str, Any], iteration: dict[str, Any]) -> Itera
             told["optimizer"], told["rule"] = settings
         if step["watched"]:
             told["watched"] = {**step["watched"], "picture": next(watched)}
+        if step["kind"] == "forward":
+            shapes[step["function"]] = _shape_of_axes(data, told)
+        told["shape_of_axes"] = shapes.get(step["function"], [])
         yield told
+
+
+def _shape_of_axes(data: dict[str, Any], step: Step) -> list[int]:
+    """The shape with the axes of a function: of the input with the most axes, when applied."""
+    known = [value for _, value in step["inputs"] if value is not None]
+    return max((data["values"][value]["shape"] for value in known), key=len, default=[])
 
 
 def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list[str]:
@@ -188,7 +198,8 @@ def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list
     for node, *three, moments in step["updates"]:
         lines += _update_lines(data, labels[node], three, moments)
     if step["axes"]:
-        lines += [f"over {words}" for words in [_axes_text(data, step)] if words]
+        words = axes_in_words(step["shape_of_axes"], step["axes"])
+        lines += [f"over {words}"] if words else []
     if step["watched"]:
         subject = data["watched"]["subjects"][step["watched"]["subject"]]
         lines.append(in_words(subject, data["watched"]["pictures"][step["watched"]["picture"]]))
@@ -229,13 +240,6 @@ def _entry(data: dict[str, Any], entry: list[Any]) -> str:
     if len(entry) == 4 and entry[2] == "added" and entry[3] is not None:
         line += f", in all {value_text(data['values'][entry[3]])}"
     return line
-
-
-def _axes_text(data: dict[str, Any], step: Step) -> str:
-    """The axes of a sum or a mean, with their lengths; from the shape of the first array."""
-    entries = step["inputs"] + step["grad_inputs"]
-    values = [entry[1] for entry in entries if entry[1] is not None]
-    return axes_in_words(data["values"][values[0]]["shape"], step["axes"]) if values else ""
 
 
 def axes_in_words(shape: Sequence[int], axes: Sequence[int]) -> str:

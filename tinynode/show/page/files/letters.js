@@ -84,10 +84,16 @@ function standsFor(step, chain, letters) {
 
 // --- axes -------------------------------------------------------------------------------------
 
-// "axis 0 (4 rows)": the axes of a step's sum, from the shape of its first array; else null.
+// "axis 0 (4 rows)": the axes of a step's sum; else null. They are axes of the input with the most
+// axes, in the forward step: a backward step may know only a smaller array.
 function axesOf(step) {
-  const entry = [...step.inputs, ...step.grad_inputs].find(([, value]) => value !== null);
-  return step.axes && entry ? axesInWords(film.values[entry[1]].shape, step.axes) : null;
+  const forward = steps.find(({ kind, function: id }) => kind === "forward" && id === step.function);
+  if (!step.axes || !forward) return null;
+  const known = forward.inputs.filter(([, value]) => value !== null);
+  const shapes = known.map(([, value]) => film.values[value].shape);
+  const most = Math.max(...shapes.map((shape) => shape.length));
+  const shape = shapes.find(({ length }) => length === most);
+  return shape ? axesInWords(shape, step.axes) : null;
 }
 
 function axesInWords(shape, axes) {
