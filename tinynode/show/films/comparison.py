@@ -22,7 +22,7 @@ into "values", or None.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
@@ -35,6 +35,7 @@ from tinynode.safe_files import checked_path
 from tinynode.show.films.changes import Made, to_json
 from tinynode.show.films.differences import (
     Difference,
+    Pair,
     Side,
     aligned,
     compare_results,
@@ -230,19 +231,7 @@ def compare(film_a: Recording, film_b: Recording, *, tolerance: float | None = N
     pairs = aligned(one.keys, other.keys)
     runs = compiled_runs(pairs, one, other)
     replaced = [[i for run in runs.values() for i in run[side]] for side in (0, 1)]
-    standing = {(i, None) for i in replaced[0]} | {(None, j) for j in replaced[1]}
-    found: list[Difference] = []
-    for place, (i, j) in enumerate(pairs):
-        if place in runs:
-            found += compare_results(one, other, *runs[place], tolerance)
-        elif (i, j) in standing:
-            continue
-        elif i is None or j is None:
-            event = other.events[j or 0] if i is None else one.events[i]
-            note = instead(pairs, place, other)
-            found.append(Difference((number_of(i), number_of(j)), event, "", math.inf, note=note))
-        else:
-            found += compare_steps(one, i, other, j, tolerance)
+    found = _all_differences(one, other, pairs, runs, tolerance)
     differences = [one for one in found if one.differs]
     largest = max([one.size for one in found if not one.differs], default=0.0)
     titles = (film_a.title or "", film_b.title or "")
@@ -257,6 +246,33 @@ def compare(film_a: Recording, film_b: Recording, *, tolerance: float | None = N
         replaced=(len(replaced[0]), len(replaced[1])),
         sampled=sum(one.is_sampled for one in found),
     )
+
+
+def _all_differences(
+    one: Side,
+    other: Side,
+    pairs: Sequence[Pair],
+    runs: Mapping[int, tuple[list[int], list[int]]],
+    tolerance: float | None,
+) -> list[Difference]:
+    """The distances of all pairs, in order, and the steps without a partner."""
+    standing: set[Pair] = set()
+    for first, second in runs.values():
+        standing.update((i, None) for i in first)
+        standing.update((None, j) for j in second)
+    found: list[Difference] = []
+    for place, (i, j) in enumerate(pairs):
+        if place in runs:
+            found += compare_results(one, other, *runs[place], tolerance)
+        elif (i, j) in standing:
+            continue
+        elif i is None or j is None:
+            event = other.events[j or 0] if i is None else one.events[i]
+            note = instead(pairs, place, other)
+            found.append(Difference((number_of(i), number_of(j)), event, "", math.inf, note=note))
+        else:
+            found += compare_steps(one, i, other, j, tolerance)
+    return found
 
 
 # --- the page ------------------------------------------------------------------------------------
