@@ -62,6 +62,34 @@ def expected_losses(changed: dict[int, tuple[int, float]], rates: dict[int, floa
     return losses
 
 
+# --- the command ---------------------------------------------------------------------------------
+
+SILENT = {
+    "closed": "sys.stdout.close()",
+    "without a file": "os.close(1)",
+    "none": "sys.stdout = None",
+    "raising": "sys.stdout = Raising()",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SILENT)
+@pytest.mark.parametrize("mode", ["--change", "--against", "--replay", "--memory"])
+def test_a_script_without_standard_output(script: Path, name: str, mode: str) -> None:
+    stream = "class Raising:\n    def write(self, text): raise OSError('full')\n"
+    text = f"{PROGRAM}import io, os, sys\n{stream}{SILENT[name]}\n"
+    script.write_text(text, encoding="utf-8")
+    Path("second.py").write_text(PROGRAM, encoding="utf-8")
+    value = {"--change": ["1: w[0, 0] = 0"], "--against": ["second.py"]}.get(mode, [])
+    command = [sys.executable, "-m", "tinynode", "step", "--no-open", mode, *value, "script.py"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    words = {"--change": "w[0, 0] = 0, was 3", "--against": "written to", "--replay": "all agree"}
+    assert words.get(mode, "P parameters") in told.stderr
+    if mode != "--change":  # the second run closes the file again, and fails
+        assert told.returncode == 0 and "Traceback" not in told.stderr
+    assert "tinynode/commands" not in told.stderr
+
+
 # --- the server ----------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -242,8 +243,43 @@ def test_arrays_of_others_stay_as_they_are() -> None:
     found = what_if(program, Change(2, "h", (0, 1), 5.0, iteration=1))
     assert data.tolist() == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
     slope = 1.0 - np.tanh(1.0) ** 2
-    assert seen[2][0, 1] == pytest.approx(10.0 * slope), "Tanh has its own result"
+    assert seen[4][0, 1] == pytest.approx(10.0 * slope), "Tanh has its own result"
     assert losses(found)[0][1] == losses(found)[1][1], "the next iteration is the same"
+
+
+def test_a_variable_and_an_optimizer_from_outside_get_their_numbers_back() -> None:
+    w = tn.Variable(np.array([3.0, -2.0]), name="w")
+    before = w.raw
+
+    def program() -> None:
+        F.sum(w * w)
+
+    for change in ("1: w[0] = 0", ["1: w[0] = 0", "1: w[0] = 5"]):
+        assert "w[0] = 0, was 3" in str(what_if(program, change))
+        assert w.raw is before and w.raw.tolist() == [3.0, -2.0]
+
+    optimizer = nn.SGD([w], lr=0.25)
+
+    def training() -> None:
+        w.array = before
+        w.cleargrad()
+        F.sum(w * w).backward()
+        optimizer.update()
+
+    found = what_if(training, "7: lr = 0")
+    assert found.note == "" and "lr = 0, was 0.25" in str(found) and optimizer.lr == 0.25
+
+
+def test_a_number_from_the_program_stays() -> None:
+    w = tn.Variable(np.array([3.0, -2.0]), name="w")
+
+    def program() -> None:
+        w.array = np.array([3.0, -2.0])
+        F.sum(w * w)
+        w.array = np.array([7.0, 7.0])
+
+    what_if(program, "1: w[0] = 0")
+    assert w.array.tolist() == [7.0, 7.0]
 
 
 def test_in_debug_mode_nothing_was_changed_in_place() -> None:
@@ -322,7 +358,7 @@ def test_a_schedule_and_groups_of_an_optimizer() -> None:
         rates.append([group.lr for group in optimizer.groups])
 
     what_if(program, "iteration 1, step 11: lr = 0.3")
-    assert rates[1] == [pytest.approx(0.3), pytest.approx(0.6)]
+    assert rates[2] == [pytest.approx(0.3), pytest.approx(0.6)]
 
     def scheduled() -> None:
         w = tn.Variable(np.array([1.0]), name="w")
@@ -369,6 +405,32 @@ def test_a_program_that_is_not_the_same_is_reported(number: int) -> None:
         "Multiply. Set a seed in the program: tn.seed(0), np.random.default_rng(0)."
     )
     assert found.note in str(found) and found.data()["compared"]["note"] == found.note
+
+
+def test_a_program_with_a_generator_from_outside_is_not_the_same_twice() -> None:
+    generator = np.random.default_rng(0)
+
+    def program() -> None:
+        w = tn.Variable(np.array([1.0, 1.0]), name="w")
+        y = w * 2.0
+        F.sum(y * generator.normal(size=2))
+
+    found = what_if(program, "1: w[0] = 1")
+    assert found, "the change is none, and the films differ"
+    assert found.note == (
+        "The program is not the same twice: two runs without changes differ in step 2, forward of "
+        "Multiply. So the change may not be the reason of a difference. Set a seed in the "
+        "program: tn.seed(0), np.random.default_rng(0)."
+    )
+
+    sizes = iter((1, 2, 2))
+
+    def longer() -> None:
+        w = tn.Variable(np.array([1.0, 1.0]), name="w")
+        for _ in range(next(sizes)):
+            F.sum(w)
+
+    assert "differ in step 2, forward of Sum." in what_if(longer, "1: w[0] = 0").note
 
 
 def test_a_second_run_that_does_not_reach_the_step() -> None:
@@ -597,13 +659,57 @@ def test_a_script_runs_again_with_its_modules_anew(script: Path) -> None:
     assert found.films[1].title == "script.py"
 
 
+MOVED = """\
+import os, sys
+import numpy as np
+import tinynode as tn
+
+w = tn.Variable(np.array([3.0, -2.0]), name="w")
+tn.functions.sum(w * w)
+"""
+
+
+def test_a_script_in_another_folder_is_not_run(script: Path) -> None:
+    """The script goes to a folder with a file of the same name."""
+    Path("other").mkdir()
+    Path("other/script.py").write_text("raise RuntimeError('another file')", encoding="utf-8")
+    script.write_text(f"{MOVED}os.chdir('other')\n", encoding="utf-8")
+    for program in ("script.py", script):
+        found = what_if(program, "1: w[0] = 0")
+        assert found.note == "" and "RuntimeError" not in str(found)
+        assert os.getcwd() == str(script.parent)
+
+
+GOING = {
+    "another folder": "os.chdir('other')",
+    "a removed folder": "os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')",
+    "a removed script": "os.path.exists(__file__) and os.remove(__file__)",
+}
+
+
+@pytest.mark.parametrize("name", GOING)
+def test_a_script_that_goes_away_runs_again(
+    script: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tinynode.__main__ import main
+
+    Path("other").mkdir()
+    Path("second.py").write_text(MOVED, encoding="utf-8")
+    for arguments in (["--change", "1: w[0] = 0"], ["--against", "second.py"]):
+        script.write_text(f"{MOVED}{GOING[name]}\n", encoding="utf-8")
+        assert main(["step", "--no-open", *arguments, "script.py"]) == 0
+        told = capsys.readouterr()
+        assert told.err == "" and "not the same" not in told.out
+        os.chdir(script.parent)
+
+
 def test_the_command(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from tinynode.__main__ import main
 
     command = ["step", "--no-open", "--change", "1: w[0] = 0", "script.py", "--change"]
     assert main([*command, "5: gradient of w[1] = 7", "b"]) == 0
     told = capsys.readouterr().out
-    assert told.count("loss 13.0 ['b']\n") == 1 and told.count("loss 4.0 ['b']\n") == 2
+    assert told.count("loss 13.0 ['b']\n") == 2 and told.count("loss 4.0 ['b']\n") == 2
     assert (
         "changed: step 1: w[0] = 0, was 3\nchanged: step 5: gradient of w[1] = 7, was -4\n"
         "loss: 13 before, 4 after\n"

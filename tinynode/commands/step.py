@@ -7,6 +7,7 @@ page, the command runs the script again.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import tokenize
@@ -20,7 +21,7 @@ from tinynode.commands.command_line import CommandError, Parser, positive_count,
 from tinynode.show.films.changes import checked_changes
 from tinynode.show.films.comparison import Comparison, compare
 from tinynode.show.films.film import Film, plural
-from tinynode.show.films.scripts import film_of_script
+from tinynode.show.films.scripts import Script, film_of_script
 from tinynode.show.films.text import printable_lines
 from tinynode.show.films.what_if import ScriptRuns, rerun
 
@@ -85,13 +86,13 @@ def run(options: argparse.Namespace) -> int:
     if is_page_wanted:
         _check_output(output, path)
     film, status = _film_with_steps(script, arguments, most=options.most)
-    if sys.stdout is None or sys.stdout.closed:
-        sys.stdout = sys.stderr  # the script closed its standard output
     if options.text:
+        if sys.stdout is None or sys.stdout.closed:
+            sys.stdout = sys.stderr  # the script closed its standard output
         film.walk()
         return status
     if options.memory:
-        print(film.memory(), flush=True)
+        _say(str(film.memory()))
     if not is_page_wanted:
         return status
     content = plural(len(film), "step")
@@ -99,18 +100,43 @@ def run(options: argparse.Namespace) -> int:
         film.quiz()
         content += f" with {plural(len(film.data()['questions']), 'question')}"
     _save(film, output, path)
-    print(printable_lines(f"{content}, written to {output}"), flush=True)
-    is_page = path.suffix.lower() in (".html", ".htm")
-    if is_page and not options.no_open and not webbrowser.open(path.as_uri()):
-        print(f"no browser was found here: open {path.as_uri()} in one")
+    _say(printable_lines(f"{content}, written to {output}"))
+    if path.suffix.lower() in (".html", ".htm"):
+        _open(options, path)
     return status
+
+
+def _open(options: argparse.Namespace, path: Path) -> None:
+    """Open a page in a browser, if wanted."""
+    if not options.no_open and not webbrowser.open(path.as_uri()):
+        _say(f"no browser was found here: open {path.as_uri()} in one")
+
+
+def _say(text: str) -> None:
+    """Print a text; to standard error if the script closed or replaced standard output.
+
+    Raises:
+        BrokenPipeError: the reader of standard output is gone.
+    """
+    for stream in (sys.stdout, sys.stderr, sys.__stderr__):
+        if stream is None:
+            continue
+        try:
+            print(text, file=stream, flush=True)
+        except BrokenPipeError:
+            raise
+        except (OSError, ValueError):
+            continue
+        sys.stdout = stream
+        return
+    sys.stdout = io.StringIO()  # nobody can be told
 
 
 def _film_with_steps(
     script: str, arguments: list[str], *, most: int | None, arrays: bool = False
 ) -> tuple[Film, int]:
     """``film_of_script``; a film without steps is an error."""
-    film, status = film_of_script(script, arguments, most=most, arrays=arrays)
+    film, status = film_of_script(_read(script), arguments, most=most, arrays=arrays)
     if not len(film):
         why = "ended before it did anything with" if status else "did nothing with"
         raise CommandError(
@@ -130,7 +156,7 @@ def _replay(options: argparse.Namespace, script: str, arguments: list[str]) -> i
             raise CommandError(f"--replay tells about the steps in words: leave out --{name}.")
     film, status = _film_with_steps(script, arguments, most=options.most, arrays=True)
     found = film.replay()
-    print(found, flush=True)
+    _say(str(found))
     return status or (0 if found.agrees else 1)
 
 
@@ -150,6 +176,14 @@ def _check_script(script: str) -> None:
         raise CommandError(f"{script} {what}: give the path of a Python file.")
 
 
+def _read(script: str) -> Script:
+    """The script, before a run may go to another folder."""
+    try:
+        return Script.at(script)
+    except OSError as error:
+        raise CommandError(f"{script} cannot be read: {error.strerror}.") from None
+
+
 def _compare(options: argparse.Namespace, script: str, arguments: list[str]) -> int:
     """Film two scripts, and show where they differ; returns 1 if they do, or if one failed.
 
@@ -162,11 +196,11 @@ def _compare(options: argparse.Namespace, script: str, arguments: list[str]) -> 
     films = []
     one_failed = False
     state = random.get_state()
-    for one in (script, options.against):
+    for one in [_read(path) for path in (script, options.against)]:
         random.set_state(state)
         film, status = film_of_script(one, arguments, most=options.most)
         if not len(film):
-            raise CommandError(f"{one} has no steps of tinynode to compare.", status=1)
+            raise CommandError(f"{one.name} has no steps of tinynode to compare.", status=1)
         films.append(film)
         one_failed = one_failed or status != 0
     found = compare(films[0], films[1])
@@ -179,8 +213,8 @@ def _change(options: argparse.Namespace, script: str, arguments: list[str]) -> i
     _refuse_options(options, "--change", ("text", "memory", "serve", "quiz"))
     output = options.output or f"{Path(script).stem}-changed.html"
     path = _path_of_comparison(output)
-    runs = ScriptRuns(script, arguments, most=options.most)
     try:
+        runs = ScriptRuns(_read(script), arguments, most=options.most)
         found = rerun(runs, checked_changes("--change", options.change))
     except ValueError as error:
         raise CommandError(str(error)) from None
@@ -207,9 +241,8 @@ def _show_comparison(
 ) -> None:
     """Write the page of two films, say what differs, and open the page."""
     found.save(path)
-    print(printable_lines(f"{found}\nwritten to {output}"), flush=True)
-    if not options.no_open and not webbrowser.open(path.as_uri()):
-        print(f"no browser was found here: open {path.as_uri()} in one")
+    _say(printable_lines(f"{found}\nwritten to {output}"))
+    _open(options, path)
 
 
 def _serve(options: argparse.Namespace, script: str, arguments: list[str]) -> int:

@@ -231,6 +231,8 @@ class ChangeHook(FunctionHook):
         self._film: Recording | None = None
         self._depth = 0
         self._nodes: list[VariableNode | None] = []
+        self._arrays: list[tuple[Variable, Any, Any]] = []  # with the new array, and the old
+        self._settings: list[tuple[Any, str, Any, Any]] = []  # the same of optimizers
 
     # --- forward ---------------------------------------------------------------------------------
 
@@ -309,6 +311,7 @@ class ChangeHook(FunctionHook):
             return
         try:
             for one in dict.fromkeys((optimizer, *(optimizer.groups if name != "lr" else ()))):
+                self._settings.append((one, name, to, getattr(one, name)))
                 setattr(one, name, to)
                 one.check_settings()
         except (TypeError, ValueError) as error:
@@ -346,7 +349,23 @@ class ChangeHook(FunctionHook):
             return
         self._note(target, changed[0][2], variables)
         for x, array, _ in changed:
-            x.replace_array(array, x.device)
+            self._replace(x, array)
+
+    def _replace(self, x: Variable, array: Any) -> None:
+        self._arrays.append((x, array, x.raw))
+        x.replace_array(array, x.device)
+
+    def restore(self) -> None:
+        """Give Variables and optimizers the old numbers, if the program gave them no others.
+
+        They may come from outside of the program.
+        """
+        for x, array, old in reversed(self._arrays):
+            if x.raw is array:
+                x.replace_array(old, x.device)
+        for one, name, to, before in reversed(self._settings):
+            if getattr(one, name) == to:
+                setattr(one, name, before)
 
     def _change_gradient(
         self,
@@ -370,7 +389,7 @@ class ChangeHook(FunctionHook):
         if gradient.creator_node is None:
             gradients[node] = wrap_array(array, gradient.device, gradient.requires_grad)
         elif sum(one is gradient for one in gradients.values()) == 1:
-            gradient.replace_array(array, gradient.device)  # stays in the graph of the gradients
+            self._replace(gradient, array)  # stays in the graph of the gradients
         else:
             self._refuse(target, "another variable has the same gradient, in one graph")
 

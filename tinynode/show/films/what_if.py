@@ -4,7 +4,8 @@ Requirement: "what would the loss be with weight 0?" has an answer for any progr
 branches and all later iterations. So the program runs from the start, and a hook makes the change
 at the step. The result is a comparison of the film without changes and the film with all changes.
 
-Each change names a step of the film with the changes before. So n changes need n + 1 runs.
+Each change names a step of the film with the changes before. A second run without changes tells
+whether the program is the same twice. So n changes need n + 2 runs.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from tinynode.show.films.differences import distance, event_of, limit_of
 from tinynode.show.films.film import Film
 from tinynode.show.films.interventions import ChangeHook, Target, resolved
 from tinynode.show.films.iterations import values_of
-from tinynode.show.films.nodes import Recording, Step
+from tinynode.show.films.nodes import Recording
 from tinynode.show.films.recorder import record
-from tinynode.show.films.scripts import film_of_script
+from tinynode.show.films.scripts import Script, film_of_script
 from tinynode.show.films.text import labels_of, steps_of_iteration
 
 
@@ -53,8 +54,8 @@ def what_if(
         first difference: step 1, forward of Multiply, operand w, 3
         4 of 6 common steps differ
 
-    All runs start with the same state of the random generators of tinynode, NumPy and Python. If a
-    program computes other numbers before the change, ``Comparison.note`` says so.
+    All runs start with the same state of the random generators of tinynode, NumPy and Python. The
+    program runs twice without changes. If the runs differ, ``Comparison.note`` says so.
 
     Args:
         program: a function without arguments, or the path of a script.
@@ -105,26 +106,29 @@ class ScriptRuns:
 
     Attributes:
         status: the exit status of the last run.
+
+    Raises:
+        OSError: the file cannot be read.
     """
 
     def __init__(
         self,
-        script: str,
+        script: str | Script,
         arguments: Sequence[str],
         text: str | None = None,
         most: int | None = None,
     ) -> None:
-        self.script = script
+        self.script = script if isinstance(script, Script) else Script.at(script, text)
         self.arguments = arguments
-        self.text = text
         self.most = most
         self.status = 0
 
     def __call__(self) -> Film:
         """The film of a run; after an error, up to the error."""
         before = set(sys.modules)
-        film, self.status = film_of_script(self.script, self.arguments, self.text, self.most)
-        folder = os.path.dirname(os.path.abspath(self.script)) + os.sep
+        film, self.status = film_of_script(self.script, self.arguments, most=self.most)
+        self.script.enter_folder()
+        folder = os.path.dirname(self.script.file) + os.sep
         for name in set(sys.modules) - before:
             file = str(getattr(sys.modules[name], "__file__", None) or "")
             is_beside = file.startswith(folder) and "site-packages" not in file
@@ -135,7 +139,7 @@ class ScriptRuns:
 
 
 def rerun(run: Callable[[], Film], changes: Sequence[Change]) -> Comparison:
-    """Run a program without changes, then with one change more at a time.
+    """Run a program twice without changes, then with one change more at a time.
 
     Args:
         run: runs the program, and returns the film.
@@ -147,17 +151,22 @@ def rerun(run: Callable[[], Film], changes: Sequence[Change]) -> Comparison:
     states = generator.get_state(), numpy.random.get_state(), random.getstate()
     first = _film_of(run)
     last = first
+    not_twice = ""
     targets: list[Target] = []
     note = ""
     hook = ChangeHook(())
     for change in changes:
-        targets.append(resolved(last, change))
-        generator.set_state(states[0])
-        numpy.random.set_state(states[1])
-        random.setstate(states[2])
+        targets.append(resolved(last, change))  # a wrong change ends here, before a second run
+        if last is first:
+            _set_states(states)
+            not_twice = _other_twice(first, _film_of(run))
+        _set_states(states)
         hook = ChangeHook(targets)
-        with hook:
-            film = _film_of(run)
+        try:
+            with hook:
+                film = _film_of(run)
+        finally:
+            hook.restore()
         note = note or _other_before(last, film, targets[-1], hook)
         if not note or hook.problems:
             hook.check()
@@ -166,7 +175,13 @@ def rerun(run: Callable[[], Film], changes: Sequence[Change]) -> Comparison:
         last = film
     made = tuple(Made(one.change, one.place, hook.was[one]) for one in targets)
     found = compare(first, last)
-    return replace(found, changes=made, losses=_losses_of(first, last), note=note)
+    return replace(found, changes=made, losses=_losses_of(first, last), note=note or not_twice)
+
+
+def _set_states(states: tuple[Any, Any, Any]) -> None:
+    generator.set_state(states[0])
+    numpy.random.set_state(states[1])
+    random.setstate(states[2])
 
 
 def _film_of(run: Callable[[], Film]) -> Film:
@@ -211,25 +226,48 @@ def _losses(data: dict[str, Any]) -> tuple[str, list[Any]]:
 
 # --- programs that are not the same twice --------------------------------------------------------
 
+SEED = "Set a seed in the program: tn.seed(0), np.random.default_rng(0)."
+"""How a program becomes the same twice."""
+
+
+def _other_twice(one: Recording, other: Recording) -> str:
+    """A sentence if two runs without changes compute something else; else empty."""
+    most = max(len(one.steps), len(other.steps))
+    for index in range(most):
+        is_in_both = index < min(len(one.steps), len(other.steps))
+        if is_in_both and _are_equal(one, other, index):
+            continue
+        film = one if index < len(one.steps) else other
+        return (
+            "The program is not the same twice: two runs without changes differ in "
+            f"{_at(index, film)}. So the change may not be the reason of a difference. {SEED}"
+        )
+    return ""
+
 
 def _other_before(one: Recording, other: Recording, target: Target, hook: ChangeHook) -> str:
     """A sentence if the second run computes something else before the change; else empty."""
     for index in range(target.step):
         if index >= len(other.steps) or not _are_equal(one, other, index):
-            return _not_the_same(index, one.steps[index], one)
+            return _not_the_same(index, one)
     pairs = zip(target.known, hook.seen.get(target, ()), strict=False)
     if not all(_is_equal(one, other, pair) for pair in pairs):
-        return _not_the_same(target.step, one.steps[target.step], one)
+        return _not_the_same(target.step, one)
     return ""
 
 
-def _not_the_same(index: int, step: Step, film: Recording) -> str:
-    title = next((node.label for node in film.nodes if node.id == step["function"]), "")
-    event = event_of(step["kind"], title or step["class"] or "")
+def _not_the_same(index: int, film: Recording) -> str:
     return (
-        f"The program is not the same before the change: the runs differ in step {index + 1}, "
-        f"{event}. Set a seed in the program: tn.seed(0), np.random.default_rng(0)."
+        "The program is not the same before the change: the runs differ in "
+        f"{_at(index, film)}. {SEED}"
     )
+
+
+def _at(index: int, film: Recording) -> str:
+    """A step in words: ``step 1, forward of Multiply``."""
+    step = film.steps[index]
+    title = next((node.label for node in film.nodes if node.id == step["function"]), "")
+    return f"step {index + 1}, {event_of(step['kind'], title or step['class'] or '')}"
 
 
 def _are_equal(one: Recording, other: Recording, index: int) -> bool:
