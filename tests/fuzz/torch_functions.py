@@ -117,7 +117,9 @@ def pow(x: Any, y: Any) -> Any:
     if not y.requires_grad or not is_one.any():
         return torch.pow(x, y)
     base = torch.where(is_one, x, torch.ones_like(x))
-    return torch.where(is_one, base * torch.pow(base, y - 1), torch.pow(x, y))
+    product = base * torch.pow(base, y - 1)
+    one = 1 + (product - product.detach())  # the value without rounding, the derivatives of both
+    return torch.where(is_one, one, torch.pow(x, y))
 
 
 def sign(x: Any) -> Any:
