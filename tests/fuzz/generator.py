@@ -272,7 +272,8 @@ def domains(w: Writer) -> None:
         w.apply(w.one_of(INSIDE.split()), y)
     elif kind == 2 and (y := w.positive(x)):
         y = w.apply("add", y, 0.75, form="operator")
-        w.apply("acosh", y)
+        if y is not None:  # the program may be full
+            w.apply("acosh", y)
     else:
         w.apply(w.one_of(ROUNDING.split()), x)
 
