@@ -499,3 +499,54 @@ def test_a_forked_examination_seals_the_solutions_too(tmp_path: Path) -> None:
     step = sources.find("14")
     (tmp_path / "step14.py").write_text(READS.format(str(step.solution)))
     assert "read solution" in [event["event"] for event in events_of(step, tmp_path / "step14.py")]
+
+
+# what a learner's program writes to the pipe
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("junk", "[]", "{}", "[" * 100_000, '{"event": []}'),
+        *('{"event": "passed", "check": 7}', '{"event": "begin", "check": -1}'),
+        '{"event": "passed", "check": "0"}',
+    ],
+)
+def test_junk_on_the_pipe_is_named(line: str, course: Path) -> None:
+    (step,) = grading.with_exercise()
+    lines: checking.Lines = checking.queue.SimpleQueue()
+    for one in ('{"event": "checks", "titles": ["a", "b"]}', line, ""):
+        lines.put(one)
+    found = list(checking._until_end(None, lines, 1.0))  # type: ignore[arg-type]
+    assert [event["event"] for event in found] == ["checks", "junk"]
+    results = grading.fold(found, step)
+    assert not results["passed"] and "pipe" in results["stopped"]["text"][0]
+
+
+def test_a_read_in_hidden_checks_fails_the_work(course: Path, monkeypatch) -> None:
+    (step,) = grading.with_exercise()
+    Path("step01.py").write_text(SOLUTION)
+    read = {"event": "read solution", "path": "solutions/step01.py", "lines": []}
+
+    def events(step: Step, work: Path, seconds: float, checks: Path | None = None):
+        yield {"event": "checks", "titles": ["a"]}
+        yield {"event": "passed", "check": 0}
+        yield from [read] if checks else []
+        yield {"event": "end"}
+
+    monkeypatch.setattr(checking, "events", events)
+    found = grading.graded(step, Progress(Path.cwd()), 1.0, with_hidden=True)
+    assert (found["passed"], found["state"]) == (False, "failed")
+    assert found["hidden"] is not None and len(found["read_solution"]) == 1
+
+
+def test_a_damaged_file_of_a_student_stops_no_report(
+    course: Path, quick: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("step01.py").write_text(SOLUTION)
+    command.main(["check", "all", "--json"])
+    Path("ada.json").write_text(capsys.readouterr().out)
+    Path("bob.json").write_text("{")
+    assert command.main(["report", "ada.json", "bob.json"]) == 2
+    out, err = capsys.readouterr()
+    assert "ada" in out and "left out: bob.json" in err

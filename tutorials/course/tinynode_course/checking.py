@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -64,7 +65,7 @@ class Report:
             print(f"  {self._signs[False]} {self.titles[self.running]}", flush=True)
         for line in event.get("printed", ()):
             print(f"      | {line}")
-        if kind in ("failed", "import failed", "too long", "crash") and self.first is None:
+        if kind in ("failed", "import failed", "too long", "crash", "junk") and self.first is None:
             self.first = event
         if kind == "read solution":
             self.first = event
@@ -105,6 +106,8 @@ def in_words(event: dict[str, Any], work: str) -> Iterator[str]:
         yield f"This took more than {event['seconds']:g} s and was stopped. Is there a loop that"
         yield "never ends?"
         yield from _located("  it was at:  ", lines)
+    elif event["event"] == "junk":
+        yield f"{work} writes to the pipe of the checks. So the results can't be read."
     elif event["event"] == "crash":
         yield f"Python ended while it ran {work} (status {event['status']}), without an error"
         yield (
@@ -187,6 +190,9 @@ def program(
     try:
         yield process, lines
     finally:
+        if os.name == "posix":
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)  # with the processes of the learner's
         process.kill()
         process.wait()
         if process.stdout is not None:
@@ -197,7 +203,7 @@ def _until_end(
     process: subprocess.Popen[str], lines: Lines, seconds: float
 ) -> Iterator[dict[str, Any]]:
     end = time.monotonic() + seconds + GRACE
-    last = ""
+    last, number = "", 0
     while True:
         try:
             line = lines.get(timeout=max(0.0, end - time.monotonic()))
@@ -206,11 +212,32 @@ def _until_end(
             return
         if not line:
             break
-        event = json.loads(line)
+        event = _event(line, number)
         last = event["event"]
+        if last == "checks":
+            number = len(event["titles"])
         yield event
+        if last == "junk":
+            return
     if last not in ("end", "too long"):
         yield {"event": "crash", "status": process.wait()}
+
+
+def _event(line: str, number: int) -> dict[str, Any]:
+    """The event of a line; "junk" for a line that the examiner does not write.
+
+    ``number`` is the number of the checks. The learner's program can write to the pipe.
+    """
+    try:
+        event = json.loads(line)
+        check = event.get("check", 0)
+        known = {"checks", "imported", "begin", "passed", "failed", "read solution"}
+        is_known = event["event"] in {*known, "import failed", "too long", "end"}
+        if is_known and type(check) is int and 0 <= check < max(number, 1):
+            return dict(event)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        pass
+    return {"event": "junk", "lines": []}
 
 
 def _read_lines(stream: Iterable[str], lines: Lines) -> None:

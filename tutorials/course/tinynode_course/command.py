@@ -25,6 +25,7 @@ from tinynode_course import (
     templates,
     watch,
 )
+from tinynode_course.judge import classes
 from tinynode_course.progress import PROGRAM, open_progress, say_next
 from tinynode_course.sources import Step
 
@@ -82,6 +83,7 @@ def _parser() -> Parser:
     run.add_argument("--no-pager", action="store_true", help="print all of it at once")
     run.add_argument("--no-questions", action="store_true", help="ask for no prediction")
     hunts.add_arguments(_add(commands, "hunt", hunts.run, hunts.SUMMARY, False))
+    classes.add_arguments(_add(commands, "class", classes.run_judge, classes.SUMMARY, False))
     report.add_arguments(_add(commands, "report", report.run, report.SUMMARY, False))
     slides.add_arguments(_add(commands, "slides", slides.run, slides.SUMMARY, False))
     templates.add_arguments(_add(commands, "template", templates.run, templates.SUMMARY, False))

@@ -132,7 +132,10 @@ def graded(step: Step, progress: Progress, seconds: float, with_hidden: bool) ->
         checks = [check for one in runs for check in one["checks"]]
         passed = all(one["passed"] for one in runs)
         result["hidden"] = {"passed": passed, "checks": checks}
-        result["read_solution"] += [read for one in runs for read in one["read_solution"]]
+        reads = [read for one in runs for read in one["read_solution"]]
+        result["read_solution"] += reads
+        if reads:
+            result |= {"passed": False, "state": "failed"}
     return result
 
 
@@ -173,7 +176,7 @@ def fold(events: Iterable[dict[str, Any]], step: Step) -> dict[str, Any]:
             running = None
         elif kind == "read solution":
             found["read_solution"].append(_result_of(event, step))
-        elif kind in ("import failed", "too long", "crash"):
+        elif kind in ("import failed", "too long", "crash", "junk"):
             found["stopped"] = _result_of(event, step)
             if running is not None:
                 running |= _result_of(event, step)

@@ -13,6 +13,7 @@ import csv
 import html
 import io
 import string
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,9 @@ SUMMARY = "make a table of a class from the files of check all --json"
 
 SIGNS = {"passed": "x", "passed earlier": "x", "failed": "o", "not started": ".", "absent": "."}
 """The signs of a state in the table of text."""
+
+FORMULA = ("=", "+", "-", "@")
+"""A text with such a beginning is a formula for a spreadsheet; an apostrophe makes it a text."""
 
 STYLE = """\
 body{font:15px/1.4 system-ui,sans-serif;margin:2em;color:#1b1f24;background:#fff}
@@ -102,16 +106,25 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the table, and write the files that were asked for."""
-    students = [read(Path(name)) for name in options.files]
-    keys = _keys(students)
+    """Print the table, and write the files that were asked for.
+
+    A file without results is named, and the others make the table; the status is then 2.
+    """
+    students, status = [], 0
+    for name in options.files:
+        try:
+            students.append(read(Path(name)))
+        except CommandError as error:
+            print(f"left out: {error}", file=sys.stderr)
+            status = 2
+    keys = keys_of(students)
     for line in as_text(students, keys):
         print(line)
     for name, text in ((options.csv, as_csv), (options.html, as_html)):
         if name is not None:
             write_file(Path(name), text(students, keys))
             print(f"wrote {Path(name)}")
-    return 0
+    return status
 
 
 def read(path: Path) -> Student:
@@ -135,7 +148,12 @@ def read(path: Path) -> Student:
             f"{path} has no results of this version: make it by  check all --json > {path.name}  "
             f"The reason: {printable(str(error))}."
         ) from None
-    return Student(printable(path.stem), {one["step"]: one for one in steps})
+    return student(path.stem, content)
+
+
+def student(name: str, content: dict[str, Any]) -> Student:
+    """The results of a document of ``check --json`` or of ``class judge``."""
+    return Student(printable(name), {one["step"]: one for one in content["steps"]})
 
 
 def _check_results(one: Any, where: str) -> None:
@@ -179,7 +197,7 @@ def _check_texts(texts: list[Any], where: str) -> None:
         raise ValueError(f"{where}: expected a list of texts, got {describe(texts)}")
 
 
-def _keys(students: Sequence[Student]) -> list[str]:
+def keys_of(students: Sequence[Student]) -> list[str]:
     """The keys of all steps in the files, in the order of the course."""
     found = {key for student in students for key in student.steps}
     known = [step.key for step in sources.steps() if step.key in found]
@@ -214,7 +232,8 @@ def as_csv(students: Sequence[Student], keys: Sequence[str]) -> str:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["student", *COLUMNS, *(f"{key} {part}" for key in keys for part in parts)])
     for student in students:
-        row = [student.name, *student.sums().values()]
+        name = f"'{student.name}" if student.name.startswith(FORMULA) else student.name
+        row = [name, *student.sums().values()]
         for key in keys:
             row += _cells(student.steps.get(key))
         writer.writerow(row)

@@ -1,0 +1,513 @@
+"""The judge: values over the pipe, drills, hunts, and the judgement of a class."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import judging
+import numpy as np
+import pytest
+from judging import HUNTS, KEY, ROOT, hunted, plan, reasons, shelf, solution, step_of, write
+
+from tinynode_course import command, hunter, mynode, sources
+from tinynode_course.judge import compare, keys, plans, process
+from tinynode_course.judge import shelf as shelves
+from tinynode_course.judge.inside import lock, wire
+from tinynode_course.judge.rewriting import rewritten
+
+STEPS = [step for step in sources.steps() if plans.drills_of(step).exists()]
+UNJUDGED = {"devices"}  # its exercise is a kernel for a GPU
+MISSED = {
+    ("portability", "a method of NumPy's arrays is left"),
+    ("gradient_penalty", "the device is named"),
+}
+"""Mistakes of the checks that drills can't see: they need another array library."""
+
+each_step = pytest.mark.parametrize("step", STEPS, ids=[step.name for step in STEPS])
+
+
+# values over the pipe
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        -3,
+        2**200,
+        0.1,
+        "text\n",
+        [1, (2.0, {"a": None})],
+        np.float32(0.5),
+        np.zeros((0, 3)),
+        np.arange(6).reshape(2, 3).T,
+        np.array([1 + 2j]),
+    ],
+)
+def test_values_come_back(value: object) -> None:
+    line = wire.to_line({"value": wire.encode(value)})
+    back = wire.decode(wire.from_line(line)["value"])
+    expected = np.asarray(value) if isinstance(value, np.generic) else value
+    assert compare.difference(back, expected) == ""
+    assert type(back) is type(expected)
+
+
+def test_numbers_without_a_value_come_back() -> None:
+    values = [float("nan"), float("inf"), -float("inf")]
+    line = wire.to_line({"value": wire.encode(values)})
+    assert compare.difference(wire.decode(wire.from_line(line)["value"]), values) == ""
+
+
+@pytest.mark.parametrize("value", [object(), {1: 2}, np.array([None]), {2}, b"x", np.ma.zeros])
+def test_other_values_are_refused(value: object) -> None:
+    with pytest.raises(wire.WireError):
+        wire.encode(value)
+
+
+def test_lists_in_themselves_are_refused() -> None:
+    endless: list[object] = []
+    endless.append(endless)
+    with pytest.raises(wire.WireError):
+        wire.encode(endless)
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        None,
+        ["int", "1"],
+        ["int", True],
+        ["float", 1],
+        ["float", "1.0"],
+        ["array", ["float64", [2], "AAAA"]],
+        ["array", ["object", [0], ""]],
+        ["array", ["float64", [-1], ""]],
+        ["array", ["float64", [10**30, 0], ""]],
+        ["array", ["float64", [1.5], ""]],
+        ["array", ["float64", [1], "\u00e9"]],
+        ["array", [["float64"], [1], ""]],
+        ["list", {}],
+        ["dict", [1]],
+        [["list"], []],
+        ["class", "x"],
+        ["list", [["NoneType", None]] * 60_000],
+    ],
+)
+def test_junk_is_refused(junk: object) -> None:
+    with pytest.raises(wire.WireError):
+        wire.decode(junk)
+
+
+@pytest.mark.parametrize("line", [b"", b"{", b"[]", b"[" * 100_000, b"1" * 9000, b"\xff"])
+def test_junk_lines_are_refused(line: bytes) -> None:
+    with pytest.raises(wire.WireError):
+        wire.from_line(line)
+
+
+@pytest.mark.parametrize(
+    ("got", "right", "words"),
+    [
+        (np.zeros(2, "float32"), np.zeros(2), "float32"),
+        (np.zeros((2, 1)), np.zeros(2), "shape (2, 1)"),
+        (1, 1.0, "(int)"),
+        (True, 1, "(bool)"),
+        ([1, 2], [1, 3], "the value[1]"),
+        ([1], [1, 2], "2 values"),
+        ({"a": 1}, {"b": 1}, "keys"),
+        (np.array([1.0, 2.1]), np.array([1.0, 2.0]), "2.1"),
+        (np.array([np.nan]), np.array([0.0]), "nan"),
+        (None, 0.0, "None"),
+    ],
+)
+def test_differences_are_named(got: object, right: object, words: str) -> None:
+    assert words in compare.difference(got, right)
+
+
+def test_small_differences_are_none() -> None:
+    assert compare.difference([1.0 + 1e-9], (1.0,)) == ""
+    assert compare.difference(np.float32([1.00001]), np.float32([1.0])) == ""
+
+
+# drills
+
+
+def test_every_step_has_drills() -> None:
+    with_exercise = {step.key for step in sources.steps() if step.stub.exists()}
+    assert with_exercise - {step.key for step in STEPS} == UNJUDGED
+    names = {step.name for step in STEPS}
+    files = {path.stem for path in (ROOT / "tutorials" / "drills").glob("*.py")}
+    assert files == names
+
+
+@each_step
+def test_drills_measure_the_step(step: sources.Step) -> None:
+    """A stub passes none; each mistake of the checks fails one; the key changes the inputs."""
+    one = plan(step.name)
+    names = [f"drill_{name}" for name, _ in plans._drills(_module(step))]
+    assert one.names == names, "a stub passes the drills that are left out"
+    other = plan(step.name, "another key")
+    assert all(a != b for a, b in zip(one.inputs, other.inputs, strict=True))
+    assert one.right != other.right
+    for what, wrong in step.check_module().MISTAKES:
+        files = {**solution(step.name), step.work: wrong}
+        if step.builds:
+            changed = {**mynode.reference(step.key), **wrong}
+            files = {f"mynode/{path}": text for path, text in changed.items()}
+        found = plans.run(one, files)
+        failed = [plans.verdict(one, place, *got) for place, got in enumerate(found)]
+        assert any(failed) != ((step.name, what) in MISSED), what
+
+
+def _module(step: sources.Step):
+    return sources.load(plans.drills_of(step), "drills_of_a_test")
+
+
+@pytest.mark.slow
+@each_step
+def test_drills_fit_all_later_stages(step: sources.Step) -> None:
+    if not step.builds:
+        pytest.skip("an exercise in a file of its own")
+    one = plan(step.name)
+    keys_ = [later.key for later in mynode.builders()]
+    for key in keys_[keys_.index(step.key) :]:
+        files = {f"mynode/{path}": text for path, text in mynode.reference(key).items()}
+        found = plans.run(one, files)
+        assert [plans.verdict(one, place, *got) for place, got in enumerate(found)] == [""] * len(
+            found
+        ), key
+
+
+def test_the_lesson_of_step_5_holds_after_the_rewriting(tmp_path: Path) -> None:
+    wrong = mynode.mistake(
+        "15",
+        "core/backprop.py",
+        "x.grad = gx if x.grad is None else x.grad + gx",
+        "x.grad = gx if x.grad is None else x.grad.__iadd__(gx)",
+    )
+    files = {**solution("step05"), "mynode/core/backprop.py": wrong["core/backprop.py"]}
+    folder = write(files, tmp_path / "ada")
+    assert any("differ" in one or "expected" in one for one in reasons("step05", folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "old", "new"),
+    [
+        ("step12", "functions/activation.py", "np.maximum(x, 0)", "np.maximum(x, 0, out=x)"),
+        (
+            "step12",
+            "functions/cross_entropy.py",
+            "gx = np.exp(log_p)",
+            "gx = np.exp(log_p, log_p)",
+        ),
+        ("step12", "functions/activation.py", "gy * (y > 0)", "gy * (y >= 0)"),
+        ("step12", "nn/optimizers.py", "(root + self.eps)", "np.sqrt(root * root + self.eps)"),
+        ("step12", "nn/optimizers.py", "array - self.lr * grad", "array.__isub__(self.lr * grad)"),
+        (
+            "step14",
+            "functions/pooling.py",
+            "windows.argmax(axis=2)",
+            "windows.shape[2] - 1 - windows[:, :, ::-1].argmax(axis=2)",
+        ),
+        ("step14", "functions/convolution.py", "windows.dtype)", "float)"),
+        ("step15", "functions/indexing.py", "np.add.at(gx, indices, gy)", "gx[indices] += gy"),
+    ],
+)
+def test_bugs_that_checks_let_through(
+    name: str, path: str, old: str, new: str, tmp_path: Path
+) -> None:
+    wrong = mynode.mistake("15", path, old, new)
+    folder = write({**solution(name), f"mynode/{path}": wrong[path]}, tmp_path / "ada")
+    assert any(reasons(name, folder))
+
+
+def test_right_answers_of_another_form(tmp_path: Path) -> None:
+    text = """
+import tinynode as tn
+
+def derivatives(f, x, n):
+    y = f(x)
+    if n == 0:
+        return [y]
+    (g,) = tn.grad([y], [x], enable_double_backprop=True)
+    if g is None:
+        g = tn.Variable(0.0 * x.array)
+    return [y, *derivatives(lambda _: g, x, n - 1)]
+
+def newton(f, x, steps):
+    x = tn.Variable(x.array.copy())
+    while steps:
+        found = derivatives(f, x, 2)
+        x, steps = tn.Variable(x.array - found[1].array / found[2].array), steps - 1
+    return x
+"""
+    assert reasons("step16", write({"step16.py": text}, tmp_path / "ada")) == ["", ""]
+
+
+# hunts
+
+
+@pytest.mark.parametrize("name", [path.stem for path in sorted(HUNTS.glob("*.py"))])
+def test_hunts(name: str, tmp_path: Path) -> None:
+    """The solution catches all bugs, and passes on right engines of all forms; a stub none."""
+    found = hunted(name, (HUNTS / f"{name}.py").read_text(), tmp_path)
+    assert found == {"caught": found["of"], "of": found["of"], "broken": []}
+    stub = (ROOT / "tutorials" / "hunts" / "stubs" / f"{name}.py").read_text()
+    found = hunted(name, stub, tmp_path)
+    assert (found["caught"], found["broken"]) == (0, [])
+    assert hunted(name, "x = 1\n", tmp_path)["caught"] == 0
+
+
+def test_engines_have_forms_of_their_own() -> None:
+    module = sources.load(ROOT / "tutorials/hunts/step06.py", "hunt_of_a_test")
+    text = hunter.version(module, 0)["core/backprop.py"]
+    forms = {rewritten(text, np.random.default_rng(seed)) for seed in range(10)}
+    assert len(forms) == 10 and text not in forms
+    one = judging.hunt_plan("step06")
+    assert one.bugs.count("") == 3 and len(one.bugs) == 15
+
+
+# a class
+
+
+def test_a_key_is_new_and_private(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        assert command.main(["class", "new", str(tmp_path / name)]) == 0
+    found = [keys.open_key(tmp_path / name) for name in ("one", "two")]
+    assert found[0] != found[1] and len(bytes.fromhex(found[0])) == 32
+    assert (tmp_path / "one" / keys.NAME).stat().st_mode & 0o77 == 0
+    assert command.main(["class", "new", str(tmp_path / "one")]) == 2
+    assert keys.open_key(tmp_path / "one") == found[0]
+    draws = [keys.generator(key, "step05").normal() for key in (*found, found[0])]
+    assert draws[0] == draws[2] != draws[1]
+
+
+def class_of(tmp_path: Path) -> list[str]:
+    """Four submissions: right, wrong, hostile, with a strange name."""
+    right = {**solution("step05"), **solution("step16")}
+    write(right, tmp_path / "ada")
+    write({**right, "step16.py": "import os\nos._exit(0)\n"}, tmp_path / "bob")
+    write({"mynode/__init__.py": "while True: pass\n"}, tmp_path / "eve")
+    write({"step16.py": "<b>"}, tmp_path / "=<b>x")
+    return [str(tmp_path / name) for name in ("ada", "bob", "eve", "=<b>x")]
+
+
+def judge(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "tinynode.learn", "class", "judge", "teacher", *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_a_class_is_judged(tmp_path: Path) -> None:
+    assert command.main(["class", "new", str(tmp_path / "teacher")]) == 0
+    folders = class_of(tmp_path)
+    options = ["--steps", "05,16", "--csv", "class.csv", "--html", "class.html"]
+    found = judge(tmp_path, *folders, *options)
+    assert found.returncode == 0, found.stderr
+    assert "ada: 2 of 2 exercises pass" in found.stdout
+    assert "bob: 1 of 2 exercises pass" in found.stdout
+    rows = list(csv.reader((tmp_path / "class.csv").read_text().splitlines()))
+    states = {
+        row[0]: (row[rows[0].index("05 state")], row[rows[0].index("16 state")]) for row in rows
+    }
+    assert states["ada"] == ("passed", "passed")
+    assert states["bob"] == ("passed", "failed")
+    assert states["eve"] == ("failed", "not started")
+    assert states["'=<b>x"] == ("not started", "failed")
+    page = (tmp_path / "class.html").read_text()
+    assert "<b>x" not in page and "Python ended with status 0" in page
+    again = judge(tmp_path, *folders, *options)
+    assert "4 of 4 submissions are judged already" in again.stdout
+    (tmp_path / "bob" / "step16.py").write_text(solution("step16")["step16.py"])
+    after = judge(tmp_path, *folders, "--steps", "05,16", "--json")
+    results = json.loads(after.stdout)["results"]
+    assert [one["passed"] for one in results] == [True, True, False, False]
+    assert KEY not in after.stdout and keys.open_key(tmp_path / "teacher") not in after.stdout
+
+
+def hear_ctrl_c() -> None:
+    """A shell lets programs in the background ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
+    command.main(["class", "new", str(tmp_path / "teacher")])
+    loop = "import os, time\nwhile True:\n    time.sleep(1)\n"
+    write({"step16.py": loop}, tmp_path / "eve")
+    words = "class judge teacher eve --steps 16"
+    judging_process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "tinynode.learn", *words.split()],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=hear_ctrl_c,
+    )
+    assert judging_process.stdout is not None
+    for line in judging_process.stdout:
+        if "drills are drawn" in line:
+            break
+    time.sleep(2.0)
+    judging_process.send_signal(signal.SIGINT)
+    out, _ = judging_process.communicate(timeout=30)
+    assert judging_process.returncode != 0 and "interrupted" in out
+    left = [Path(f"/proc/{pid}/stat").read_text() for pid in process._children()]
+    assert all(") Z " in facts for facts in left)  # killed, and adopted by this process
+    process.kill_orphans()
+    assert not list((tmp_path / "teacher").glob("results/*"))
+
+
+def test_a_folder_of_a_student_is_no_place_to_judge(tmp_path: Path) -> None:
+    command.main(["class", "new", str(tmp_path / "teacher")])
+    write({"step16.py": "", "tinynode/__init__.py": "print('mine')"}, tmp_path / "ada")
+    found = subprocess.run(
+        [sys.executable, "-P", "-m", "tinynode.learn", "class", "judge", "../teacher", "../ada"],
+        cwd=tmp_path / "ada",
+        capture_output=True,
+        text=True,
+    )
+    assert found.returncode == 2 and "inside of the submission" in found.stderr
+    assert "mine" not in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nobody"], "is no folder"),
+        (["a/ada", "b/ada"], "two submissions have the name ada"),
+        (["a/ada", "--steps", "99"], "no step with drills named '99'"),
+    ],
+)
+def test_wrong_calls(
+    arguments: list[str], words: str, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a/ada", "b/ada", "empty"):
+        (tmp_path / name).mkdir(parents=True)
+    command.main(["class", "new", "teacher"])
+    assert command.main(["class", "judge", "teacher", *arguments]) == 2
+    assert words in capsys.readouterr().err
+    assert command.main(["class", "judge", "empty", "a/ada"]) == 2
+    assert "class new" in capsys.readouterr().err
+
+
+# the child
+
+
+def test_libraries_have_no_course(tmp_path: Path) -> None:
+    for kind, names in (("numpy", ["numpy"]), ("tinynode", ["numpy", "tinynode"])):
+        found = {
+            path.name for folder in shelf().libraries(kind) for path in Path(folder).iterdir()
+        }
+        assert set(names) <= found
+        course = [Path(folder) / "tinynode_course" for folder in shelf().libraries(kind)]
+        files = {path.name for folder in course if folder.exists() for path in folder.iterdir()}
+        assert files == {"__init__.py", "rows.py", "drilling.py"}
+        if kind == "numpy":
+            assert "tinynode" not in found
+
+
+def test_emptied_definitions(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text(
+        "import math\n\n\nclass A(int):\n    x = 1\n\n\ndef f(x):\n    return 2\n\n\ng = 3\n"
+    )
+    shelves.empty(path, ["A", "f"])
+    names: dict[str, object] = {}
+    exec(path.read_text(), names)
+    assert names["g"] == 3 and not hasattr(names["A"], "x")
+    with pytest.raises(NotImplementedError):
+        names["f"](1)  # type: ignore[operator]
+    with pytest.raises(ValueError, match="no definition h"):
+        shelves.empty(path, ["h"])
+
+
+def decision(machine: str, number: int, arguments: tuple[int, ...] = (), audit: int = 0) -> int:
+    """What the filter of system calls answers, by an interpreter of its instructions."""
+    filled = (*arguments, *[0] * 6)[:6]
+    words = struct.pack("IIQ6Q", number, audit or lock.ARCHITECTURE[machine], 0, *filled)
+    accumulator, place = 0, 0
+    steps = lock.instructions(machine, pid=77)
+    while True:
+        code, if_true, if_false, k = steps[place]
+        place += 1
+        if code == lock.RETURN:
+            return k
+        if code == lock.LOAD:
+            (accumulator,) = struct.unpack_from("I", words, k)
+            continue
+        holds = {
+            lock.JUMP_EQUAL: accumulator == k,
+            lock.JUMP_GREATER: accumulator >= k,
+            lock.JUMP_BITS: bool(accumulator & k),
+        }[code]
+        place += if_true if holds else if_false
+
+
+@pytest.mark.parametrize("machine", lock.MACHINES)
+def test_the_filter_of_system_calls(machine: str) -> None:
+    place = lock.MACHINES.index(machine)
+    refused = lock.ERROR | lock.EPERM
+    numbers = {name: found[place] for name, found in lock.CHECKED.items()}
+    for number in [found[place] for found in lock.REFUSED.values()]:
+        assert number is None or decision(machine, number) == refused
+    assert {decision(machine, n) for n in lock.REFUSED_EVERYWHERE.values()} == {refused}
+    usual = {"x86_64": (0, 1, 2, 3, 9, 11, 202, 231), "aarch64": (56, 57, 63, 64, 98, 222, 94)}
+    for number in usual[machine]:
+        assert decision(machine, number) == lock.ALLOW
+    assert decision(machine, lock.CLONE3) == lock.ERROR | lock.ENOSYS
+    assert decision(machine, numbers["clone"], (lock.CLONE_THREAD | 1,)) == lock.ALLOW
+    assert decision(machine, numbers["clone"], (17,)) == refused
+    for name in ("kill", "tgkill"):
+        assert decision(machine, numbers[name], (77, 9)) == lock.ALLOW
+        assert decision(machine, numbers[name], (78, 9)) == refused
+        assert decision(machine, numbers[name], (2**64 - 1, 9)) == refused
+    assert decision(machine, numbers["prctl"], (lock.PDEATHSIG,)) == refused
+    assert decision(machine, numbers["prctl"], (15,)) == lock.ALLOW
+    assert decision(machine, numbers["prlimit64"], (0, 7, 0, 4096)) == lock.ALLOW
+    assert decision(machine, numbers["prlimit64"], (0, 7, 4096, 0)) == refused
+    assert decision(machine, numbers["prlimit64"], (0, 7, 2**32, 0)) == refused
+    assert decision(machine, 1, audit=0x40000003) == lock.KILL
+    if machine == "x86_64":
+        assert decision(machine, 0x40000000 | 57) == refused
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="orphans are adopted on Linux")
+def test_processes_that_left_their_session_are_killed(tmp_path: Path) -> None:
+    """Without the lock: a grandchild in a session of its own."""
+    program = (
+        "import os, sys, time\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    if os.fork() == 0:\n"
+        "        print(os.getpid(), flush=True)\n"
+        "        time.sleep(600)\n"
+        "    os._exit(0)\n"
+        "time.sleep(600)\n"
+    )
+    process.adopt_orphans()
+    child = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert child.stdout is not None
+    pid = int(child.stdout.readline())
+    process.kill_all(child)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    child.stdout.close()
+
+
+def test_step_of_names() -> None:
+    assert step_of("step05").key == "05"

@@ -1,0 +1,57 @@
+"""Functions for drills, beside the student's work and NumPy.
+
+The judge copies the file into the libraries of the child: NumPy and the standard library only.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+
+def raised(call: Callable[[], Any], *classes: type[BaseException]) -> str:
+    """The name of the error of ``call()``; "" without an error.
+
+    An error of a given class, or of a subclass, has the name of the given class.
+    """
+    try:
+        call()
+    except Exception as error:
+        for one in classes:
+            if isinstance(error, one):
+                return one.__name__
+        return type(error).__name__
+    return ""
+
+
+def gradients(work: Any, function: Callable[..., Any], arrays: list[Any], gy: Any) -> list[Any]:
+    """The array of ``function``, then the gradient of each input, then the inputs themselves.
+
+    The function takes Variables. The last arrays show a change of an input.
+    """
+    given = [array.copy() for array in arrays]
+    xs = [work.Variable(array) for array in given]
+    y = function(*xs)
+    result = y.array.copy()
+    y.grad = gy.copy()
+    y.backward()
+    found = [None if x.grad is None else x.grad.copy() for x in xs]
+    return [result, *found, *given]
+
+
+def alive(references: list[Any]) -> list[bool]:
+    """For each weak reference, or function without arguments: True if the thing is there."""
+    gc.collect()
+    return [reference() is not None for reference in references]
+
+
+class Quiet:
+    """A ``with`` block without the cyclic garbage collector: memory is freed by counts alone."""
+
+    def __enter__(self) -> None:
+        gc.collect()
+        gc.disable()
+
+    def __exit__(self, *_: Any) -> None:
+        gc.enable()

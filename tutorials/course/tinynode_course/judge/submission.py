@@ -1,0 +1,131 @@
+"""A submission: a copy of the judged files of a student's folder.
+
+Requirement: a folder of a stranger is read, and no program in the folder runs here. Links, pipes
+and devices are no work. Only ``mynode/``, the files of exercises and of hunts are copied. So a
+package ``tinynode`` of a student's replaces no library.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tinynode_course import hunts
+from tinynode_course.judge import keys
+from tinynode_course.mynode import NAME
+from tinynode_course.sources import Step
+
+MOST_FILE = 400_000
+"""The most bytes of a file."""
+
+MOST_FILES = 400
+
+LOOKS_INSIDE = re.compile(
+    rb"__code__|co_code|co_consts|\binspect\b|getsource|meta_path|_getframe|\bdis\b|\bast\b|__loader__"
+)
+"""Words for reading the program of an engine, in place of running the engine."""
+MOST_DEPTH = 6
+
+
+@dataclass
+class Submission:
+    """The texts of the judged files, and sentences about other files."""
+
+    name: str
+    files: dict[str, bytes] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of the files."""
+        parts = [part for path in sorted(self.files) for part in (path, self.files[path])]
+        return keys.digest(*parts)
+
+    def has(self, step: Step) -> bool:
+        """True if there is work for a step."""
+        return step.work in self.files
+
+    def write(self, folder: Path, wanted: str) -> None:
+        """Write ``mynode`` and the wanted file into a folder."""
+        for path, content in self.files.items():
+            if path == wanted or path.startswith(f"{NAME}/"):
+                place = folder / path
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(content)
+
+
+def read(folder: Path, steps: Sequence[Step]) -> Submission:
+    """The submission in a folder.
+
+    Args:
+        folder: The student's folder.
+        steps: The steps with an exercise.
+    """
+    found = Submission(folder.resolve().name)
+    try:
+        top = folder.resolve(strict=True)
+        if not top.is_dir():
+            raise NotADirectoryError(20, "no folder")
+        _collect(found, top, _wanted(steps))
+    except OSError as error:
+        found.remarks.append(f"the folder cannot be read: {error.strerror or error}")
+    return found
+
+
+def _wanted(steps: Sequence[Step]) -> set[str]:
+    wanted = {step.work for step in steps if not step.builds}
+    return wanted | {hunt.work for hunt in map(hunts.of, steps) if hunt is not None}
+
+
+def _collect(found: Submission, top: Path, wanted: set[str]) -> None:
+    ignored = []
+    with os.scandir(top) as entries:
+        for one in sorted(entries, key=_name_of):
+            if one.name == NAME and one.is_dir(follow_symlinks=False):
+                _collect_package(found, top, NAME, 0)
+            elif one.name in wanted:
+                _add(found, top, one.name)
+            elif one.is_dir() or one.name.endswith(".py"):
+                ignored.append(one.name)
+    for name in sorted(name for name in found.files if name.startswith("hunt")):
+        words = sorted({word.decode() for word in LOOKS_INSIDE.findall(found.files[name])})
+        if words:
+            found.remarks.append(f"{name} reads the program of the engine: {' '.join(words)}")
+    shadows = [name for name in ignored if name.startswith(("tinynode", "numpy"))]
+    if shadows:
+        found.remarks.append(f"not used, though the names are of libraries: {' '.join(shadows)}")
+
+
+def _name_of(one: os.DirEntry[str]) -> str:
+    return one.name
+
+
+def _collect_package(found: Submission, top: Path, path: str, depth: int) -> None:
+    with os.scandir(top / path) as entries:
+        for one in sorted(entries, key=_name_of):
+            inner = f"{path}/{one.name}"
+            if one.is_dir(follow_symlinks=False) and one.name != "__pycache__":
+                if depth < MOST_DEPTH:
+                    _collect_package(found, top, inner, depth + 1)
+            elif one.name.endswith(".py"):
+                _add(found, top, inner)
+
+
+def _add(found: Submission, top: Path, path: str) -> None:
+    """Read a regular file of a usual size, or say why not."""
+    if len(found.files) >= MOST_FILES:
+        found.remarks.append(f"{path}: left out, since there are more than {MOST_FILES} files")
+        return
+    try:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe does not wait for a writer
+        with open(os.open(top / path, flags), "rb") as file:
+            facts = os.fstat(file.fileno())
+            if not stat.S_ISREG(facts.st_mode) or facts.st_size > MOST_FILE:
+                raise OSError(22, f"no usual file of at most {MOST_FILE} bytes")
+            found.files[path] = file.read(MOST_FILE)
+    except OSError as error:
+        found.remarks.append(f"{path}: left out: {error.strerror or error}")
