@@ -1,7 +1,5 @@
 """Drills of backward by hand: each operation multiplies by its derivative."""
 
-import numpy as np
-
 NAMES = ("exp", "square", "negative", "sin")
 
 
@@ -41,13 +39,3 @@ def drill_chain(work, inputs):
         found.append(g.copy())
         creator = creator.inputs[0].creator_node
     return [empty, y.array, found]
-
-
-def draw_sine(rng):
-    return {"x": rng.uniform(-3, 3, 5)}
-
-
-def drill_sine(work, inputs):
-    """sin has its values, also for a number without an axis"""
-    number = work.sin(work.Variable(np.asarray(inputs["x"][0])))
-    return [work.sin(work.Variable(inputs["x"])).array, number.array, type(number.array).__name__]

@@ -137,3 +137,29 @@ def drill_order(work, inputs):
         lambda: work.Variable(np.zeros(3)) + work.Variable(np.zeros((4, 2))), work.InvalidType
     )
     return [facts, len(ran), refused]
+
+
+def draw_others(rng):
+    return {"shapes": [[int(n) for n in rng.integers(1, 4, size)] for size in (1, 2, 2, 3)]}
+
+
+def drill_others(work, inputs):
+    """linear, softmax_cross_entropy and the operators refuse inputs that do not fit"""
+    found = []
+    shapes = inputs["shapes"]
+    for one in shapes:
+        for other in shapes:
+            for dtype in ("float64", "int64"):
+                x, w = work.Variable(np.zeros(one, dtype)), work.Variable(np.zeros(other))
+                labels = np.zeros(other[0], "int64" if dtype == "float64" else "float64")
+                for call in (
+                    lambda x=x, w=w: x * w,
+                    lambda x=x, w=w: work.linear(x, w),
+                    lambda x=x, t=labels: work.softmax_cross_entropy(x, t),
+                ):
+                    found.append(raised(call, work.InvalidType))
+    x, w = work.Variable(np.zeros((2, 3))), work.Variable(np.zeros((4, 3)))
+    for shape in ([4], [1], [2, 4], [], *shapes):
+        bias = work.Variable(np.zeros(shape))
+        found.append(raised(lambda b=bias: work.linear(x, w, b), work.InvalidType))
+    return found
