@@ -15,7 +15,19 @@ from pathlib import Path
 import judging
 import numpy as np
 import pytest
-from judging import HUNTS, KEY, ROOT, hunted, plan, reasons, shelf, solution, step_of, write
+from judging import (
+    HUNTS,
+    KEY,
+    ROOT,
+    SINGLE,
+    hunted,
+    plan,
+    reasons,
+    shelf,
+    solution,
+    step_of,
+    write,
+)
 
 from tinynode_course import command, hunter, mynode, sources
 from tinynode_course.judge import compare, keys, plans, process
@@ -24,6 +36,7 @@ from tinynode_course.judge.inside import lock, wire
 from tinynode_course.judge.rewriting import rewritten
 
 STEPS = [step for step in sources.steps() if plans.drills_of(step).exists()]
+LAST = mynode.builders()[-1].key
 UNJUDGED = {"devices"}  # its exercise is a kernel for a GPU
 MISSED = {
     ("portability", "a method of NumPy's arrays is left"),
@@ -188,7 +201,7 @@ def test_drills_fit_all_later_stages(step: sources.Step) -> None:
 
 def test_the_lesson_of_step_5_holds_after_the_rewriting(tmp_path: Path) -> None:
     wrong = mynode.mistake(
-        "15",
+        LAST,
         "core/backprop.py",
         "x.grad = gx if x.grad is None else x.grad + gx",
         "x.grad = gx if x.grad is None else x.grad.__iadd__(gx)",
@@ -201,30 +214,30 @@ def test_the_lesson_of_step_5_holds_after_the_rewriting(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "path", "old", "new"),
     [
-        ("step12", "functions/activation.py", "np.maximum(x, 0)", "np.maximum(x, 0, out=x)"),
+        ("step08", "functions/activation.py", "np.maximum(x, 0)", "np.maximum(x, 0, out=x)"),
         (
-            "step12",
+            "step09",
             "functions/cross_entropy.py",
             "gx = np.exp(log_p)",
             "gx = np.exp(log_p, log_p)",
         ),
-        ("step12", "functions/activation.py", "gy * (y > 0)", "gy * (y >= 0)"),
-        ("step12", "nn/optimizers.py", "(root + self.eps)", "np.sqrt(root * root + self.eps)"),
-        ("step12", "nn/optimizers.py", "array - self.lr * grad", "array.__isub__(self.lr * grad)"),
+        ("step08", "functions/activation.py", "gy * (y > 0)", "gy * (y >= 0)"),
+        ("step09", "nn/optimizers.py", "(root + self.eps)", "np.sqrt(root * root + self.eps)"),
+        ("step09", "nn/optimizers.py", "array - self.lr * grad", "array.__isub__(self.lr * grad)"),
         (
-            "step14",
+            "step16",
             "functions/pooling.py",
             "windows.argmax(axis=2)",
             "windows.shape[2] - 1 - windows[:, :, ::-1].argmax(axis=2)",
         ),
-        ("step14", "functions/convolution.py", "windows.dtype)", "float)"),
-        ("step15", "functions/indexing.py", "np.add.at(gx, indices, gy)", "gx[indices] += gy"),
+        ("step16", "functions/convolution.py", "windows.dtype)", "float)"),
+        ("step17", "functions/indexing.py", "np.add.at(gx, indices, gy)", "gx[indices] += gy"),
     ],
 )
 def test_bugs_that_checks_let_through(
     name: str, path: str, old: str, new: str, tmp_path: Path
 ) -> None:
-    wrong = mynode.mistake("15", path, old, new)
+    wrong = mynode.mistake(LAST, path, old, new)
     folder = write({**solution(name), f"mynode/{path}": wrong[path]}, tmp_path / "ada")
     assert any(reasons(name, folder))
 
@@ -233,23 +246,20 @@ def test_right_answers_of_another_form(tmp_path: Path) -> None:
     text = """
 import tinynode as tn
 
-def derivatives(f, x, n):
-    y = f(x)
-    if n == 0:
-        return [y]
-    (g,) = tn.grad([y], [x], enable_double_backprop=True)
-    if g is None:
-        g = tn.Variable(0.0 * x.array)
-    return [y, *derivatives(lambda _: g, x, n - 1)]
+def jvp(f, x, v):
+    y, pullback = tn.vjp(f, x, enable_double_backprop=True)
+    u = tn.asarray(0.0 * y.array, requires_grad=True)
+    return y, tn.grad(pullback(u), [u], [v], enable_double_backprop=True)[0]
 
-def newton(f, x, steps):
-    x = tn.Variable(x.array.copy())
-    while steps:
-        found = derivatives(f, x, 2)
-        x, steps = tn.Variable(x.array - found[1].array / found[2].array), steps - 1
-    return x
+def hvp(f, x, v):
+    y, pullback = tn.vjp(f, x, enable_double_backprop=True)
+    (g,) = pullback(tn.asarray(1.0, dtype=y.dtype))
+    return tn.grad([g], [x], [v])[0]
+
+def bend(f, x, v):
+    return jvp(lambda at: jvp(f, at, v)[1], x, v)[1]
 """
-    assert reasons("step16", write({"step16.py": text}, tmp_path / "ada")) == ["", ""]
+    assert reasons(SINGLE, write({f"{SINGLE}.py": text}, tmp_path / "ada")) == [""]
 
 
 # hunts
@@ -292,11 +302,11 @@ def test_a_key_is_new_and_private(tmp_path: Path) -> None:
 
 def class_of(tmp_path: Path) -> list[str]:
     """Four submissions: right, wrong, hostile, with a strange name."""
-    right = {**solution("step05"), **solution("step16")}
+    right = {**solution("step05"), **solution(SINGLE)}
     write(right, tmp_path / "ada")
-    write({**right, "step16.py": "import os\nos._exit(0)\n"}, tmp_path / "bob")
+    write({**right, f"{SINGLE}.py": "import os\nos._exit(0)\n"}, tmp_path / "bob")
     write({"mynode/__init__.py": "while True: pass\n"}, tmp_path / "eve")
-    write({"step16.py": "<b>"}, tmp_path / "=<b>x")
+    write({f"{SINGLE}.py": "<b>"}, tmp_path / "=<b>x")
     return [str(tmp_path / name) for name in ("ada", "bob", "eve", "=<b>x")]
 
 
@@ -313,14 +323,15 @@ def judge(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_class_is_judged(tmp_path: Path) -> None:
     assert command.main(["class", "new", str(tmp_path / "teacher")]) == 0
     folders = class_of(tmp_path)
-    options = ["--steps", "05,16", "--csv", "class.csv", "--html", "class.html"]
+    options = ["--steps", f"05,{SINGLE}", "--csv", "class.csv", "--html", "class.html"]
     found = judge(tmp_path, *folders, *options)
     assert found.returncode == 0, found.stderr
     assert "ada: 2 of 2 exercises pass" in found.stdout
     assert "bob: 1 of 2 exercises pass" in found.stdout
     rows = list(csv.reader((tmp_path / "class.csv").read_text().splitlines()))
     states = {
-        row[0]: (row[rows[0].index("05 state")], row[rows[0].index("16 state")]) for row in rows
+        row[0]: (row[rows[0].index("05 state")], row[rows[0].index(f"{SINGLE} state")])
+        for row in rows
     }
     assert states["ada"] == ("passed", "passed")
     assert states["bob"] == ("passed", "failed")
@@ -330,8 +341,8 @@ def test_a_class_is_judged(tmp_path: Path) -> None:
     assert "<b>x" not in page and "Python ended with status 0" in page
     again = judge(tmp_path, *folders, *options)
     assert "4 of 4 submissions are judged already" in again.stdout
-    (tmp_path / "bob" / "step16.py").write_text(solution("step16")["step16.py"])
-    after = judge(tmp_path, *folders, "--steps", "05,16", "--json")
+    (tmp_path / "bob" / f"{SINGLE}.py").write_text(solution(SINGLE)[f"{SINGLE}.py"])
+    after = judge(tmp_path, *folders, "--steps", f"05,{SINGLE}", "--json")
     results = json.loads(after.stdout)["results"]
     assert [one["passed"] for one in results] == [True, True, False, False]
     assert KEY not in after.stdout and keys.open_key(tmp_path / "teacher") not in after.stdout
@@ -345,8 +356,8 @@ def hear_ctrl_c() -> None:
 def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
     command.main(["class", "new", str(tmp_path / "teacher")])
     loop = "import os, time\nwhile True:\n    time.sleep(1)\n"
-    write({"step16.py": loop}, tmp_path / "eve")
-    words = "class judge teacher eve --steps 16"
+    write({f"{SINGLE}.py": loop}, tmp_path / "eve")
+    words = f"class judge teacher eve --steps {SINGLE}"
     judging_process = subprocess.Popen(
         [sys.executable, "-P", "-m", "tinynode.learn", *words.split()],
         cwd=tmp_path,
@@ -371,7 +382,7 @@ def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
 
 def test_a_folder_of_a_student_is_no_place_to_judge(tmp_path: Path) -> None:
     command.main(["class", "new", str(tmp_path / "teacher")])
-    write({"step16.py": "", "tinynode/__init__.py": "print('mine')"}, tmp_path / "ada")
+    write({f"{SINGLE}.py": "", "tinynode/__init__.py": "print('mine')"}, tmp_path / "ada")
     found = subprocess.run(
         [sys.executable, "-P", "-m", "tinynode.learn", "class", "judge", "../teacher", "../ada"],
         cwd=tmp_path / "ada",

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from judging import hunt_plan, hunted, plan, reasons, solution, step_of, write
+from judging import SINGLE, hunt_plan, hunted, plan, reasons, solution, step_of, write
 
 from tinynode_course import grading, mynode, sources
 from tinynode_course.judge import classes, keys, one, process, submission
@@ -146,70 +146,87 @@ def test_without_a_cheat_the_same_package_passes(tmp_path: Path) -> None:
 
 # answers that pretend
 
-TANH = """
+DIRECTIONS = """
 import numpy as np
 import tinynode as tn
 {program}
 
-def tanh(x):
-    return Tanh().apply((x,))[0]
+def hvp(f, x, v):
+    return jvp(lambda at: tn.grad([f(at)], [at], enable_double_backprop=True)[0], x, v)[1]
+
+def bend(f, x, v):
+    return jvp(lambda at: jvp(f, at, v)[1], x, v)[1]
 """
 
+HONEST = (
+    "def jvp(f, x, v):\n"
+    "    y = f(x)\n"
+    "    u = tn.asarray(np.ones(y.shape), requires_grad=True)\n"
+    "    g = tn.grad([y], [x], [u], enable_double_backprop=True)\n"
+    "    return y, tn.grad(g, [u], [v], enable_double_backprop=True)[0]"
+)
+
 ANSWERS = {
-    "two imports": "from tinynode.functions.trigonometric import Tanh, TanhGrad",
+    "an import": (
+        "from tinynode.transforms.linear import jvp as given\n"
+        "def jvp(f, x, v):\n    return given(f, (x,), (v,))"
+    ),
     "an import at the call": (
-        "class Tanh:\n    def apply(self, inputs):\n"
-        "        return (tn.functions.tanh(*inputs),)\n"
-        "TanhGrad = Tanh"
+        "def jvp(f, x, v):\n    y, pushforward = tn.linearize(f, x)\n    return y, pushforward(v)"
     ),
     "a value that is equal to all": (
         "class Equal:\n    __module__ = 'numpy'\n"
         "    def __eq__(self, other):\n        return True\n"
         "    def __getattr__(self, name):\n        return self\n"
+        "    def __getitem__(self, place):\n        return self\n"
         "    def __call__(self, *inputs, **options):\n        return self\n"
-        "    def __iter__(self):\n        return iter([self])\n"
-        "Tanh = TanhGrad = Equal\n"
+        "    def __iter__(self):\n        return iter([self, self])\n"
+        "jvp = Equal()\n"
         "tn.grad = Equal()\ntn.Variable = Equal()"
     ),
     "comparisons of NumPy are replaced": (
         "def yes(*inputs, **options):\n    return True\n"
         "np.allclose = np.array_equal = np.isclose = yes\n"
-        "class Tanh(tn.FunctionNode):\n    def forward(self, inputs):\n"
-        "        return (inputs[0] * 0.0,)\nTanhGrad = Tanh"
+        "def jvp(f, x, v):\n    y = f(x)\n    return y, 0.0 * y"
     ),
     "an array that lies": (
         "class Liar(np.ndarray):\n    dtype = np.dtype('float64')\n"
         "    def tobytes(self, *inputs):\n        return b''\n"
-        "def zeros(*inputs, **options):\n    return np.zeros(5).view(Liar)\n"
-        "class Tanh:\n    def apply(self, inputs):\n"
-        "        return (tn.Variable(zeros()),)\nTanhGrad = Tanh"
+        "def zeros(*inputs, **options):\n    return np.zeros(4).view(Liar)\n"
+        "class Box:\n    array = zeros()\n"
+        "def jvp(f, x, v):\n    return f(x), Box"
     ),
     "the encoder is replaced": (
         "import sys\nfor module in list(sys.modules.values()):\n"
         "    if hasattr(module, 'encode') and hasattr(module, 'WireError'):\n"
         "        module.encode = lambda value, depth=0: ['bool', True]\n"
-        "class Tanh:\n    pass\nTanhGrad = Tanh"
+        "def jvp(f, x, v):\n    y = f(x)\n    return y, 0.0 * y"
     ),
     "the caller's values": (
         "import sys\n"
-        "class Tanh:\n    def apply(self, inputs):\n"
-        "        frame = sys._getframe()\n        found = {}\n"
-        "        while frame:\n"
-        "            found |= frame.f_locals\n            frame = frame.f_back\n"
-        "        right = found.get('right', found.get('expected', found['inputs']))\n"
-        "        return (tn.Variable(right[0].array),)\nTanhGrad = Tanh"
+        "def jvp(f, x, v):\n"
+        "    frame = sys._getframe()\n    found = {}\n"
+        "    while frame:\n"
+        "        found = {**frame.f_locals, **found}\n        frame = frame.f_back\n"
+        "    right = found.get('right', found.get('expected', (f(x), f(x))))\n"
+        "    return right[0], right[1]"
     ),
 }
 
 
+def test_an_honest_answer_passes(tmp_path: Path) -> None:
+    folder = write({f"{SINGLE}.py": DIRECTIONS.format(program=HONEST)}, tmp_path / "ada")
+    assert reasons(SINGLE, folder) == [""]
+
+
 @pytest.mark.parametrize("name", ANSWERS)
 def test_an_answer_that_pretends(name: str, tmp_path: Path) -> None:
-    folder = write({"step17.py": TANH.format(program=ANSWERS[name])}, tmp_path / "eve")
-    assert all(reasons("step17", folder))
+    folder = write({f"{SINGLE}.py": DIRECTIONS.format(program=ANSWERS[name])}, tmp_path / "eve")
+    assert all(reasons(SINGLE, folder))
 
 
 def test_an_untouched_stub_has_no_points(tmp_path: Path) -> None:
-    for name in ("step13", "step18", "registry"):
+    for name in ("step14", "jacobians", "registry"):
         step = next(step for step in sources.steps() if step.name == name)
         folder = write({step.work: step.stub.read_text()}, tmp_path / name)
         assert all(reasons(name, folder))
@@ -222,7 +239,7 @@ def test_an_untouched_stub_has_no_points(tmp_path: Path) -> None:
 def test_a_program_reads_and_writes_no_other_file(tmp_path: Path) -> None:
     keys.new(tmp_path / "teacher")
     secret = tmp_path / "teacher" / keys.NAME
-    targets = [secret, Path(sources.__file__), sources.tutorials() / "solutions" / "step16.py"]
+    targets = [secret, Path(sources.__file__), sources.tutorials() / "solutions" / f"{SINGLE}.py"]
     (tmp_path / "eve").mkdir()
     text = f"""
 import os
@@ -245,7 +262,7 @@ for call in (lambda: os.unlink({str(secret)!r}), lambda: os.mkdir({str(tmp_path 
         pass
 raise ValueError(f"opened: {{found}}")
 """
-    (said, _) = reasons("step16", write({"step16.py": text}, tmp_path / "eve"))
+    (said,) = reasons(SINGLE, write({f"{SINGLE}.py": text}, tmp_path / "eve"))
     assert said.endswith("ValueError: opened: []")
     assert secret.stat().st_mode & 0o777 == 0o600 and keys.open_key(tmp_path / "teacher")
 
@@ -254,10 +271,10 @@ def test_links_and_pipes_are_no_work(tmp_path: Path) -> None:
     folder = tmp_path / "eve"
     folder.mkdir()
     solutions = sources.tutorials() / "solutions"
-    (folder / "step16.py").symlink_to(solutions / "step16.py")
-    os.mkfifo(folder / "step17.py")
-    (folder / "step18.py").write_bytes(b"#" * (submission.MOST_FILE + 1))
-    (folder / "step19.py").mkdir()
+    (folder / "step14.py").symlink_to(solutions / "step14.py")
+    os.mkfifo(folder / "compile.py")
+    (folder / "registry.py").write_bytes(b"#" * (submission.MOST_FILE + 1))
+    (folder / "jacobians.py").mkdir()
     (folder / "mynode").symlink_to(solutions / "step01")
     found = submission.read(folder, grading.with_exercise())
     assert found.files == {} and len(found.remarks) == 4
@@ -269,7 +286,7 @@ def test_links_and_pipes_are_no_work(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_shadows_libraries(tmp_path: Path) -> None:
-    right = solution("step16")
+    right = solution(SINGLE)
     shadow = "raise SystemExit('shadow')\n"
     names = (
         "tinynode/__init__.py",
@@ -279,7 +296,7 @@ def test_a_folder_that_shadows_libraries(tmp_path: Path) -> None:
         "random.py",
     )
     folder = write({**right, **dict.fromkeys(names, shadow)}, tmp_path / "eve")
-    assert reasons("step16", folder) == ["", ""]
+    assert reasons(SINGLE, folder) == [""]
     found = submission.read(folder, grading.with_exercise())
     assert "tinynode" in found.remarks[0] and "numpy.py" in found.remarks[0]
 
@@ -289,7 +306,7 @@ def test_a_stuck_package_is_run_once(tmp_path: Path, monkeypatch) -> None:
     folder = write({"mynode/__init__.py": "while True: pass\n"}, tmp_path / "eve")
     judge = one.Judge(submission.read(folder, grading.with_exercise()))
     start = time.monotonic()
-    for name in ("step05", "step06", "step09"):
+    for name in ("step05", "step06", "step13"):
         result = judge.step(step_of(name), plan(name))
         assert "at the import: the time is over" in result["checks"][0]["text"][0]
     assert time.monotonic() - start < 30.0
@@ -364,8 +381,8 @@ def test_tests_that_read_programs_are_named(tmp_path: Path) -> None:
 def test_a_judging_process_that_dies_stops_nobody(tmp_path: Path, monkeypatch) -> None:
     """Whatever happens to the process of a submission, there is a result."""
     keys.new(tmp_path / "teacher")
-    write(solution("step16"), tmp_path / "ada")
-    step = next(step for step in sources.steps() if step.name == "step16")
+    write(solution(SINGLE), tmp_path / "ada")
+    step = next(step for step in sources.steps() if step.name == SINGLE)
     room = classes.Room(tmp_path / "teacher", "key", [step], tmp_path, quiet=True)
     environment = {**classes.environment(), "PYTHONPATH": "/nowhere"}
     monkeypatch.setattr(classes, "environment", lambda: environment)

@@ -15,6 +15,8 @@ from tinynode_course.mynode import Files
 ROOT = Path(__file__).resolve().parents[2]
 HUNTS = ROOT / "course_solutions" / "tinynode_course_solutions" / "hunts"
 KEY = "the key of the tests"
+SINGLE = "forward_mode"
+"""An exercise in a file of its own, on tinynode, with one drill."""
 
 process.adopt_orphans()
 
