@@ -202,7 +202,7 @@ def read_progress(path: Path) -> Any:
 
 def read_report(path: Path) -> Any:
     students = [report.read(path)]
-    keys = report._keys(students)
+    keys = report.keys_of(students)
     return (
         [*report.as_text(students, keys)],
         report.as_csv(students, keys),

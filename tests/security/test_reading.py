@@ -659,7 +659,7 @@ def test_json_in_the_encodings_of_editors_and_shells_is_read(
 ) -> None:
     """PowerShell writes UTF-16 for ``check all --json > ada.json``."""
     (tmp_path / NAME).write_bytes(
-        '{"format": 2, "steps": {"13": {"cell": "\u00e9"}}}'.encode(encoding)
+        '{"format": 3, "steps": {"13": {"cell": "\u00e9"}}}'.encode(encoding)
     )
     progress = Progress(tmp_path)
     assert progress.warnings == [] and progress.of("13") == {"cell": "\u00e9"}
@@ -670,7 +670,7 @@ def test_json_in_the_encodings_of_editors_and_shells_is_read(
 
 def test_facts_of_wrong_types_are_left_out(tmp_path: Path) -> None:
     facts = {"taken": {"a": 3}, "cells": {"f": []}, "predictions": [3], "hints": 2, "later": [1]}
-    (tmp_path / NAME).write_text(json.dumps({"format": 2, "steps": {"13": facts}}))
+    (tmp_path / NAME).write_text(json.dumps({"format": 3, "steps": {"13": facts}}))
     progress = Progress(tmp_path)
     assert progress.warnings == [] and progress.of("13") == {"hints": 2, "later": [1]}
 

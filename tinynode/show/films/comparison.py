@@ -13,7 +13,7 @@ A comparison of ``what_if`` has these parts too:
 
     changes     [iteration, step, words, the change as ``changes.from_json`` reads it]
     losses      the name, and the losses of each iteration of both films; or None
-    note        a sentence if the program is not the same before the change
+    note        a sentence if the program is not the same without the change
 
 A difference is [part, node, here, there, gap, words]. ``here``, ``there`` and ``gap`` are indexes
 into "values", or None.
@@ -102,7 +102,7 @@ class Comparison:
         sampled: the number of arrays that were compared by a sample.
         changes: for ``what_if``, the changes of the second film.
         losses: for ``what_if``, the losses of both films, if there are any.
-        note: for ``what_if``, a sentence if the program is not the same before the change.
+        note: for ``what_if``, a sentence if the program is not the same without the change.
     """
 
     titles: tuple[str, str]
