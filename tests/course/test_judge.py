@@ -161,6 +161,7 @@ def test_every_step_has_drills() -> None:
     assert files == names
 
 
+@pytest.mark.slow
 @each_step
 def test_drills_measure_the_step(step: sources.Step) -> None:
     """A stub passes none; each mistake of the checks fails one; the key changes the inputs."""
@@ -211,6 +212,7 @@ def test_the_lesson_of_step_5_holds_after_the_rewriting(tmp_path: Path) -> None:
     assert any("differ" in one or "expected" in one for one in reasons("step05", folder))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "path", "old", "new"),
     [
@@ -242,6 +244,7 @@ def test_bugs_that_checks_let_through(
     assert any(reasons(name, folder))
 
 
+@pytest.mark.slow
 def test_right_answers_of_another_form(tmp_path: Path) -> None:
     text = """
 import tinynode as tn
@@ -265,6 +268,7 @@ def bend(f, x, v):
 # hunts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [path.stem for path in sorted(HUNTS.glob("*.py"))])
 def test_hunts(name: str, tmp_path: Path) -> None:
     """The solution catches all bugs, and passes on right engines of all forms; a stub none."""
@@ -276,6 +280,7 @@ def test_hunts(name: str, tmp_path: Path) -> None:
     assert hunted(name, "x = 1\n", tmp_path)["caught"] == 0
 
 
+@pytest.mark.slow
 def test_engines_have_forms_of_their_own() -> None:
     module = sources.load(ROOT / "tutorials/hunts/step06.py", "hunt_of_a_test")
     text = hunter.version(module, 0)["core/backprop.py"]
@@ -320,6 +325,7 @@ def judge(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_class_is_judged(tmp_path: Path) -> None:
     assert command.main(["class", "new", str(tmp_path / "teacher")]) == 0
     folders = class_of(tmp_path)
@@ -353,6 +359,7 @@ def hear_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
     command.main(["class", "new", str(tmp_path / "teacher")])
     loop = "import os, time\nwhile True:\n    time.sleep(1)\n"

@@ -18,6 +18,8 @@ from tinynode_course import grading, mynode, sources
 from tinynode_course.judge import classes, keys, one, process, submission
 
 STEP = "step05"
+pytestmark = pytest.mark.slow  # each cheat is judged in processes of its own
+
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="the locks are of Linux")
 
 PIPES = """
