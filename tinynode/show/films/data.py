@@ -59,16 +59,24 @@ class Picture:
         """The nodes of the first segment."""
         return self.segments[0].nodes
 
+    def ids_of(self, segment: Segment) -> dict[str, str]:
+        """For the ids of a segment's nodes, the ids of the picture's nodes."""
+        pairs = zip(self.nodes, segment.nodes, strict=True)
+        return {other.id: node.id for node, other in pairs}
+
+    def labels_of(self, segment: Segment) -> dict[str, str]:
+        """For the ids of a segment's nodes, the labels."""
+        return {other: self.labels[node] for other, node in self.ids_of(segment).items()}
+
 
 def film_data(film: Recording) -> dict[str, Any]:
     """All of a film, in the types of JSON."""
-    segments, pictures = named_pictures(film)
+    runs = named_segments(film)
+    segments = [segment for segment, _ in runs]
+    pictures = list(dict.fromkeys(picture for _, picture in runs))
     files = Files(_locations(film))
-    of_segment = {segment: picture for picture in pictures for segment in picture.segments}
     watched, stands_for = film.watched.data()
-    iterations = [
-        _iteration(film, segment, of_segment[segment], stands_for) for segment in segments
-    ]
+    iterations = [_iteration(film, segment, picture, stands_for) for segment, picture in runs]
     values = film.values.data(iterations)
     drawn = [_drawn(film, picture, values, files) for picture in pictures]
     data: dict[str, Any] = {
@@ -86,7 +94,7 @@ def film_data(film: Recording) -> dict[str, Any]:
         "files": files.data,
         "values": values,
         "watched": watched,
-        "memory": _memory(film, segments, pictures, files),
+        "memory": _memory(film, runs, files),
         "failed": _failed(film, segments),
     }
     if film.folds:
@@ -96,26 +104,23 @@ def film_data(film: Recording) -> dict[str, Any]:
     return data
 
 
-def named_pictures(film: Recording) -> tuple[list[Segment], list[Picture]]:
-    """The segments of a film and the pictures, with the labels of the nodes, without a layout."""
+def named_segments(film: Recording) -> list[tuple[Segment, Picture]]:
+    """The segments of a film in order, each with its picture: labels, without a layout."""
     segments = segments_of(film, MAX_PICTURE) if film.steps else []
     pictures = _pictures(segments)
     names = SourceNames(film.modules)
     for picture in pictures:
         picture.labels = _labels(film, picture, names)
-    return segments, pictures
+    picture_of = {segment: picture for picture in pictures for segment in picture.segments}
+    return [(segment, picture_of[segment]) for segment in segments]
 
 
-def _memory(
-    film: Recording, segments: list[Segment], pictures: list[Picture], files: Files
-) -> dict[str, Any]:
+def _memory(film: Recording, runs: list[tuple[Segment, Picture]], files: Files) -> dict[str, Any]:
     """The memory of a film, with the growth."""
-    labels = {
-        other.id: picture.labels[node.id]
-        for picture in pictures
-        for segment in picture.segments
-        for node, other in zip(picture.nodes, segment.nodes, strict=True)
-    }
+    segments = [segment for segment, _ in runs]
+    labels: dict[str, str] = {}
+    for segment, picture in runs:
+        labels |= picture.labels_of(segment)
     describer = Describer(film, labels)
     lives = lives_of(film, describer)
     growth = growth_of(film, segments, describer, lives, files)
@@ -346,7 +351,7 @@ def _cleared(film: Recording, picture: Picture) -> list[list[str]]:
     first = picture.segments[0]
     found: list[dict[str, None]] = [{} for _ in range(first.last - first.first)]
     for segment in picture.segments:
-        names = {b.id: a.id for a, b in zip(picture.nodes, segment.nodes, strict=True)}
+        names = picture.ids_of(segment)
         for cleared, step in zip(found, film.steps[segment.first : segment.last], strict=True):
             cleared.update((names[name], None) for name in step["cleared"] if name in names)
     return [list(cleared) for cleared in found]
@@ -375,9 +380,7 @@ def _number_texts(
     """The room for numbers in each variable's box: an array, and below the gradient."""
     room: dict[str, tuple[float, float]] = {}
     for segment in picture.segments:
-        names = {
-            other.id: node.id for node, other in zip(picture.nodes, segment.nodes, strict=True)
-        }
+        names = picture.ids_of(segment)
         for step in film.steps[segment.first : segment.last]:
             is_forward = step["kind"] == "forward"
             for entry in (
@@ -421,13 +424,13 @@ def _iteration(
         "seconds": [
             None if step["seconds"] is None else float(f"{step['seconds']:.2g}") for step in steps
         ],
-        "loss": _loss(film, steps),
+        "loss": loss_of(steps),
         "watched": [stands_for[step["watched"]["picture"]] for step in steps if step["watched"]],
         "optimizers": optimizers,
     }
 
 
-def _loss(film: Recording, steps: Sequence[Step]) -> int | None:
+def loss_of(steps: Sequence[Step]) -> int | None:
     """The value of the variable that the first backward pass starts from."""
     seeds = [step["grad_outputs"] for step in steps if step["kind"] == "sweep"]
     if not seeds or not seeds[0]:

@@ -21,7 +21,7 @@ import numpy
 
 from tinynode.net.program import NetFunction
 from tinynode.show.films.nodes import Recording
-from tinynode.show.films.text import Step, labels_of, steps_of
+from tinynode.show.films.text import Step
 from tinynode.show.films.values import Content
 
 Pair: TypeAlias = tuple[int, int] | tuple[int, None] | tuple[None, int]
@@ -124,26 +124,29 @@ class Side:
     """
 
     def __init__(self, film: Recording) -> None:
-        # here, since recording needs no layout
-        from tinynode.show.films.data import film_data
+        # here, since recording needs no names
+        from tinynode.show.films.data import named_segments
 
-        data = film_data(film)
-        labels = [labels_of(picture) for picture in data["pictures"]]
         self.values = film.values
         self.keys: list[Any] = []
         self.events: list[str] = []
         self.parts: list[list[Part]] = []
         self.compiled: list[bool] = []
-        for iteration, step in steps_of(data):
-            names = labels[data["iterations"][iteration - 1]["picture"]]
-            function = names.get(step["function"] or "", step["class"] or "")
-            error = step["error"] and step["error"]["name"]
-            self.keys.append((step["kind"], step["depth"], function, error))
-            fails = f", which fails with {error}" if error else ""
-            self.events.append(event_of(step["kind"], function or step["call"]) + fails)
-            self.parts.append(list(_parts(step, names)))
-            cls = film.classes.get(step["class"] or "")
-            self.compiled.append(cls is NetFunction)
+        for segment, picture in named_segments(film):
+            names, ids = picture.labels_of(segment), picture.ids_of(segment)
+            for step in film.steps[segment.first : segment.last]:
+                self._add(step, names, ids)
+                cls = film.classes.get(step["class"] or "")
+                self.compiled.append(cls is NetFunction)
+
+    def _add(self, step: Step, names: Mapping[str, str], ids: Mapping[str, str]) -> None:
+        function = names.get(step["function"] or "", step["class"] or "")
+        error = step["error"] and step["error"]["name"]
+        self.keys.append((step["kind"], step["depth"], function, error))
+        fails = f", which fails with {error}" if error else ""
+        self.events.append(event_of(step["kind"], function or step["call"]) + fails)
+        parts = _parts(step, names)
+        self.parts.append([part._replace(node=ids.get(part.node or "")) for part in parts])
 
     def results_of(self, steps: Sequence[int]) -> list[tuple[int, Part]]:
         """The results of the forward steps of some, each with its step."""

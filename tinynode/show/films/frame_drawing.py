@@ -92,7 +92,6 @@ class Stage:
         )
         self.caption_lines = max(len(self.lines_of(text)) for text in captions)
         self.losses = _losses(data)
-        self.has_iterations = len(data["iterations"]) > 1
         self.has_curve = sum(loss is not None for loss in self.losses) > 1
         self.foot = _MARGIN + 20 + self.graph_height + 8
         self.height = self.foot + 38 + _LINE * self.caption_lines + 4

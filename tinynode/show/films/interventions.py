@@ -26,13 +26,12 @@ from tinynode.devices import hidden_axes, to_host
 from tinynode.errors import printable, short_name
 from tinynode.learn import ENGINE
 from tinynode.show.films.changes import Change, number_words
-from tinynode.show.films.data import film_data
+from tinynode.show.films.data import named_segments
 from tinynode.show.films.differences import event_of
 from tinynode.show.films.film import plural
-from tinynode.show.films.iterations import segments_of
-from tinynode.show.films.nodes import MAX_PICTURE, Recording
+from tinynode.show.films.iterations import Segment
+from tinynode.show.films.nodes import Recording
 from tinynode.show.films.recorder import FilmRecorder
-from tinynode.show.films.text import labels_of, steps_of_iteration
 
 Step = dict[str, Any]
 
@@ -84,11 +83,11 @@ def resolved(film: Recording, change: Change) -> Target:
         ValueError: the film has no such step, the step no such variable, or the array no such
             element; the message says what there is.
     """
-    data = film_data(film)
-    index, place = _place_of(film, data, change)
-    one = data["iterations"][place[0]]
-    step = list(steps_of_iteration(data, one))[place[1]]
-    labels = labels_of(data["pictures"][one["picture"]])
+    runs = named_segments(film)
+    index, place = _place_of([segment for segment, _ in runs], change)
+    step = film.steps[index]
+    segment, picture = runs[place[0]]
+    labels = picture.labels_of(segment)
     title = labels.get(step["function"] or "", "")
     module = getattr(film.classes.get(step["class"] or ""), "__module__", "")
     if module.partition(".")[0] == ENGINE:
@@ -115,7 +114,7 @@ def resolved(film: Recording, change: Change) -> Target:
             if labels[entry[0]] == change.name and arrays[position] is not None
         )
         if found:
-            value = data["values"][arrays[found[-1]] or 0]
+            value = film.values.describe(arrays[found[-1]] or 0)
             _check_element(change, value)
             if change.part == "gradient":  # of other variables, an entry may be a part of a sum
                 arrays = [one if i == found[-1] else None for i, one in enumerate(arrays)]
@@ -123,11 +122,8 @@ def resolved(film: Recording, change: Change) -> Target:
     raise _not_there(change, step, labels, settings)
 
 
-def _place_of(
-    film: Recording, data: dict[str, Any], change: Change
-) -> tuple[int, tuple[int, int]]:
+def _place_of(segments: Sequence[Segment], change: Change) -> tuple[int, tuple[int, int]]:
     """The index of the step in the recording; the iteration, and the step in it."""
-    segments = segments_of(film, MAX_PICTURE)
     counts = [segment.last - segment.first for segment in segments]
     number = change.step
     if change.iteration is None:

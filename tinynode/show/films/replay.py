@@ -137,13 +137,10 @@ def _numbers(steps: Sequence[int]) -> str:
 def _labels(film: Recording) -> list[dict[str, str]]:
     """For each step, the labels of the nodes in the step's picture, as in the film's texts."""
     # here, since a replay without findings needs no names
-    from tinynode.show.films.data import named_pictures
+    from tinynode.show.films.data import named_segments
 
     labels = [{node.id: node.label for node in film.nodes}] * len(film.steps)
-    for picture in named_pictures(film)[1]:
-        for segment in picture.segments:
-            pairs = zip(picture.nodes, segment.nodes, strict=True)
-            names = {other.id: picture.labels[node.id] for node, other in pairs}
-            length = segment.last - segment.first
-            labels[segment.first : segment.last] = [names] * length
+    for segment, picture in named_segments(film):
+        length = segment.last - segment.first
+        labels[segment.first : segment.last] = [picture.labels_of(segment)] * length
     return labels

@@ -24,7 +24,7 @@ from tinynode import generator
 from tinynode.safe_files import checked_path
 from tinynode.show.films.changes import Change, Made, checked_changes
 from tinynode.show.films.comparison import Comparison, Losses, compare
-from tinynode.show.films.data import film_data
+from tinynode.show.films.data import loss_of, named_segments
 from tinynode.show.films.differences import distance, event_of, limit_of
 from tinynode.show.films.film import Film
 from tinynode.show.films.interventions import ChangeHook, Target, resolved
@@ -32,7 +32,6 @@ from tinynode.show.films.iterations import values_of
 from tinynode.show.films.nodes import Recording
 from tinynode.show.films.recorder import record
 from tinynode.show.films.scripts import Script, film_of_script
-from tinynode.show.films.text import labels_of, steps_of_iteration
 
 
 def what_if(
@@ -200,25 +199,26 @@ def _losses_of(one: Recording, other: Recording) -> Losses | None:
     The loss is the variable that the first backward pass starts from. A film without a backward
     pass has the last result of one element instead.
     """
-    (name, before), (_, after) = map(_losses, (film_data(one), film_data(other)))
+    (name, before), (_, after) = _losses(one), _losses(other)
     return Losses(name, before, after) if before and after else None
 
 
-def _losses(data: dict[str, Any]) -> tuple[str, list[Any]]:
+def _losses(film: Recording) -> tuple[str, list[Any]]:
     found: list[Any] = []
     name = ""
-    for iteration in data["iterations"]:
-        steps = list(steps_of_iteration(data, iteration))
-        labels = labels_of(data["pictures"][iteration["picture"]])
-        value = iteration["loss"]
+    runs = named_segments(film)
+    steps_of = [film.steps[segment.first : segment.last] for segment, _ in runs]
+    losses = [loss_of(steps) for steps in steps_of]
+    for (segment, picture), steps, value in zip(runs, steps_of, losses, strict=True):
         if value is not None:
             name = "loss"
-        elif not any(one["loss"] is not None for one in data["iterations"]):
+        elif not any(loss is not None for loss in losses):
+            labels = picture.labels_of(segment)
             results = [step["outputs"][0] for step in steps if step["kind"] == "forward"]
             for node, index in results:
-                if index is not None and data["values"][index]["shape"] == []:
+                if index is not None and film.values.content(index).shape == ():
                     name, value = labels[node], index
-        cells = [] if value is None else data["values"][value]["cells"]
+        cells = [] if value is None else film.values.describe(value)["cells"]
         found.append(cells[0] if len(cells) == 1 else "none")
     has_numbers = any(one != "none" for one in found)
     return name, found if has_numbers else []
