@@ -68,6 +68,27 @@ def browser() -> Iterator[Any]:
         running.close()
 
 
+@pytest.fixture(scope="module")
+def site_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the site with the course in the browser."""
+    from course_site import built_site, served  # here, since few tests need the site
+
+    with served(built_site(tmp_path_factory.getbasetemp())) as address:
+        yield address
+
+
+@pytest.fixture
+def tab(browser: Any, site_address: str) -> Iterator[Any]:
+    """A tab of a reader who has never been on the site; no request may leave the site."""
+    from course_site import Tab
+
+    context = browser.new_context()
+    made = Tab(context, site_address)
+    yield made
+    context.close()
+    assert made.local() and made.errors == []
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("fuzzing")
     group.addoption("--programs", type=int, default=200, help="random programs (default: 200)")

@@ -37,7 +37,11 @@ ABOUT_OTHER_DEVICES = {
 ALSO_ON = {"capstone_gradient_penalty": {"numpy", "fast"}}
 """Further devices of a program: this one repeats its training there."""
 
-OWN_ENGINE = {step.path.stem for step in mynode.builders()}
+OWN_ENGINE = {
+    step.path.stem
+    for step in mynode.builders()
+    if "use_mynode" in step.path.read_text(encoding="utf-8")
+}
 """Steps whose graph is of ``mynode``, the package that the learner builds."""
 
 LONG_ON_TORCH = {

@@ -354,9 +354,12 @@ def test_a_class_is_judged(tmp_path: Path) -> None:
     assert KEY not in after.stdout and keys.open_key(tmp_path / "teacher") not in after.stdout
 
 
-def hear_ctrl_c() -> None:
-    """A shell lets programs in the background ignore Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+HEARS_CTRL_C = (
+    "import runpy, signal\n"
+    "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    "runpy.run_module('tinynode.learn', run_name='__main__', alter_sys=True)\n"
+)
+"""A shell lets programs in the background ignore Ctrl-C: this one hears it."""
 
 
 @pytest.mark.slow
@@ -366,12 +369,11 @@ def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
     write({f"{SINGLE}.py": loop}, tmp_path / "eve")
     words = f"class judge teacher eve --steps {SINGLE}"
     judging_process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "tinynode.learn", *words.split()],
+        [sys.executable, "-P", "-c", HEARS_CTRL_C, *words.split()],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        preexec_fn=hear_ctrl_c,
     )
     assert judging_process.stdout is not None
     for line in judging_process.stdout:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from course_site import Tab, built_site, served, wait_for
+from course_site import Tab, wait_for
 from hostile_texts import hacked, hostile_texts, other_host
 from program_links import raw_link
 
@@ -17,17 +17,11 @@ import tinynode as tn
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with served(built_site(tmp_path_factory.getbasetemp())) as address:
-        yield address
-
-
 @pytest.fixture
-def tab(browser: Any, address: str) -> Iterator[Tab]:
+def tab(browser: Any, site_address: str) -> Iterator[Tab]:
     context = browser.new_context()
-    made = Tab(context, address)
-    made.page.goto(f"{address}play/")
+    made = Tab(context, site_address)
+    made.page.goto(f"{site_address}play/")
     made.page.wait_for_selector("html[data-tinynode=ready]", state="attached")
     yield made
     context.close()
@@ -217,8 +211,8 @@ def test_a_link_that_changes_while_it_is_read_does_not_run(tab: Tab) -> None:
     assert tab.page.get_attribute(".tn-bar", "data-state") == "stopped"
 
 
-def test_another_site_cannot_run_a_program_in_a_frame(browser: Any, address: str) -> None:
-    link = tn.show.link("print('evil')", site=address)
+def test_another_site_cannot_run_a_program_in_a_frame(browser: Any, site_address: str) -> None:
+    link = tn.show.link("print('evil')", site=site_address)
     page = f"<!DOCTYPE html><iframe width=900 height=700 src='{link}'></iframe>".encode()
 
     class Stranger(http.server.BaseHTTPRequestHandler):
@@ -233,7 +227,7 @@ def test_another_site_cannot_run_a_program_in_a_frame(browser: Any, address: str
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Stranger) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        tab = Tab(browser.new_context(), address)
+        tab = Tab(browser.new_context(), site_address)
         tab.page.goto(f"http://127.0.0.1:{server.server_port}/")
         frame = tab.page.frame_locator("iframe")
         frame.locator("text=in a frame, no program runs").wait_for()

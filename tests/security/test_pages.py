@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from course_site import Tab, built_site, served, wait_for
+from course_site import Tab, built_site, wait_for
 from hostile_texts import ATTACK, hacked, other_host
 
 from tools.page_policy import POLICY, inline_scripts, source, with_policy
 
 ROOT = Path(__file__).resolve().parents[2]
 STEP = "step22_gradients_are_variables"
+ONE_FILE = "elective_forward_mode"  # its exercise is a file of its own
 SINKS = re.compile(
     r"\.(inner|outer)HTML\s*\+?=|insertAdjacentHTML|document\.write|createContextualFragment"
     r"|\beval\(|new Function|setAttribute\(\"on|javascript:"
@@ -67,16 +68,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built_site(tmp_path_factory.getbasetemp())
 
 
-@pytest.fixture(scope="module")
-def address(site: Path) -> Iterator[str]:
-    with served(site) as address:
-        yield address
-
-
 @pytest.fixture
-def tab(browser: Any, address: str) -> Iterator[Tab]:
+def tab(browser: Any, site_address: str) -> Iterator[Tab]:
+    """A tab that may ask for another host: what came there is looked at by the tests."""
     context = browser.new_context()
-    yield Tab(context, address)
+    yield Tab(context, site_address)
     context.close()
 
 
@@ -181,11 +177,11 @@ def load(tab: Tab, steps: Any, folder: Path) -> str:
 
 @pytest.mark.slow
 def test_a_hostile_progress_file_is_text(tab: Tab, tmp_path: Path) -> None:
-    tab.open(STEP)
+    tab.open(ONE_FILE)
     original = tab.page.evaluate("tinynodePage.cells[0].original")
     edit = {"original": original, "text": ATTACK}
     steps = {
-        "step22": {"cells": {0: edit}, "files": {ATTACK: ATTACK}},
+        "forward_mode": {"cells": {0: edit}, "files": {ATTACK: ATTACK}},
         "mynode": {"files": {ATTACK: ATTACK, "mynode/__init__.py": ATTACK}},
     }
     assert load(tab, steps, tmp_path).startswith("Read 2 entries")

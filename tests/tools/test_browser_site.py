@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from contrast import contrast
-from course_site import Tab, built_site, served
+from course_site import Tab
 
 from tinynode_course import cells, mynode, page_session, sources
 from tinynode_course.sources import Step
@@ -28,28 +28,11 @@ print("edited", y.array)
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the site."""
-    with served(built_site(tmp_path_factory.getbasetemp())) as address:
-        yield address
-
-
-@pytest.fixture
-def tab(browser: Any, address: str) -> Iterator[Tab]:
-    """A tab of a reader who has never been here; no request may leave the site."""
-    context = browser.new_context()
-    made = Tab(context, address)
-    yield made
-    context.close()
-    assert made.local() and made.errors == []
-
-
-@pytest.fixture(scope="module")
-def python(browser: Any, address: str) -> Iterator[Any]:
+def python(browser: Any, site_address: str) -> Iterator[Any]:
     """One worker with Python for all steps: a function that asks, and returns the events."""
     context = browser.new_context()
-    tab = Tab(context, address)
-    tab.page.goto(f"{address}browser/licences.html")
+    tab = Tab(context, site_address)
+    tab.page.goto(f"{site_address}browser/licences.html")
     tab.page.evaluate(
         """async (key) => {
           const { Python } = await import("./python.js");
@@ -191,9 +174,11 @@ COLOURS = """() => [...document.querySelectorAll(".tn-button:enabled")].map((but
 
 @pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_each_button_of_a_page_is_seen_and_read(browser: Any, address: str, theme: str) -> None:
+def test_each_button_of_a_page_is_seen_and_read(
+    browser: Any, site_address: str, theme: str
+) -> None:
     context = browser.new_context(color_scheme=theme)
-    tab = Tab(context, address)
+    tab = Tab(context, site_address)
     tab.open(FILMED)
     buttons = tab.page.evaluate(COLOURS)
     assert {"Run", "Run all", "Save as a file"} <= {name for name, *_ in buttons}
@@ -204,15 +189,15 @@ def test_each_button_of_a_page_is_seen_and_read(browser: Any, address: str, them
 
 
 @pytest.mark.slow
-def test_a_page_fits_a_phone_and_reads_without_scripts(browser: Any, address: str) -> None:
+def test_a_page_fits_a_phone_and_reads_without_scripts(browser: Any, site_address: str) -> None:
     small = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme="dark")
-    tab = Tab(small, address)
+    tab = Tab(small, site_address)
     tab.open(FILMED)
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
     small.close()
     plain = browser.new_context(java_script_enabled=False)
     page = plain.new_page()
-    page.goto(f"{address}tutorials/{FILMED}/")
+    page.goto(f"{site_address}tutorials/{FILMED}/")
     assert page.locator("div.language-python").count() and not page.locator(".tn-bar").count()
     plain.close()
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import program_links
 import pytest
 from contrast import contrast
-from course_site import Handler, Tab, built_site, served, wait_for
+from course_site import Handler, Tab, wait_for
 
 import tinynode as tn
 
@@ -21,26 +20,9 @@ y = (x * x).sum()
 y.backward()
 print("gradient", x.grad)
 """
-COURSE = "step16_gradients_are_variables"
+COURSE = "step22_gradients_are_variables"
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the site."""
-    with served(built_site(tmp_path_factory.getbasetemp())) as address:
-        yield address
-
-
-@pytest.fixture
-def tab(browser: Any, address: str) -> Iterator[Tab]:
-    """A tab of a reader who has never been here; no request may leave the site."""
-    context = browser.new_context()
-    made = Tab(context, address)
-    yield made
-    context.close()
-    assert made.local() and made.errors == []
 
 
 def open_link(tab: Tab, link: str) -> None:
@@ -231,13 +213,13 @@ def test_no_server_gets_the_program(tab: Tab) -> None:
     assert part[:20] not in heard and "tn1." not in heard
 
 
-def test_a_link_is_soon_a_film(browser: Any, address: str) -> None:
+def test_a_link_is_soon_a_film(browser: Any, site_address: str) -> None:
     seconds = []
     for _ in range(3):
         context = browser.new_context()  # nothing cached
-        tab = Tab(context, address)
+        tab = Tab(context, site_address)
         start = time.perf_counter()
-        open_link(tab, tn.show.link(PROGRAM, site=address))
+        open_link(tab, tn.show.link(PROGRAM, site=site_address))
         tab.page.click(".tn-run")
         tab.page.frame_locator(".tn-film iframe").locator("text=1 of 6").first.wait_for()
         seconds.append(time.perf_counter() - start)
@@ -313,13 +295,13 @@ COLOURS = """() => {
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
 def test_the_page_fits_a_phone_and_is_read(
-    browser: Any, address: str, theme: str, width: int
+    browser: Any, site_address: str, theme: str, width: int
 ) -> None:
     size = {"width": width, "height": 800}
     context = browser.new_context(viewport=size, color_scheme=theme, has_touch=width < 400)
-    tab = Tab(context, address)
+    tab = Tab(context, site_address)
     text = f"x = '{'long ' * 60}'\n{PROGRAM}"
-    open_link(tab, tn.show.link(text, title="A title " * 12, site=address))
+    open_link(tab, tn.show.link(text, title="A title " * 12, site=site_address))
     tab.page.click("text=Share")
     tab.page.wait_for_selector(".tn-share:visible")
     wait_for(tab.page, "!document.querySelector('.tn-run').disabled")

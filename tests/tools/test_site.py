@@ -91,7 +91,7 @@ def test_the_site_in_a_browser(browser: Any, tmp_path: Path) -> None:
         page.goto(home)
         start = page.get_by_role("link", name="Start in the browser")
         assert start.bounding_box()["y"] < 700
-        film = page.frame_locator("iframe.film")
+        film = page.frame_locator("iframe.film[src^='film.html']")
         film.get_by_text("Multiply").first.wait_for()
         heights = film.locator("svg").evaluate_all("all => all.map(e => e.clientHeight)")
         assert max(heights) > 100, "the film is drawn"
