@@ -186,13 +186,15 @@ def _module(step: sources.Step):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("each", [4, pytest.param(1, marks=pytest.mark.long)])
 @each_step
-def test_drills_fit_all_later_stages(step: sources.Step) -> None:
+def test_drills_fit_later_stages(step: sources.Step, each: int) -> None:
+    """Every fourth stage, counted from the last one, or all of them."""
     if not step.builds:
         pytest.skip("an exercise in a file of its own")
     one = plan(step.name)
     keys_ = [later.key for later in mynode.builders()]
-    for key in keys_[keys_.index(step.key) :]:
+    for key in keys_[keys_.index(step.key) :][::-1][::each]:
         files = {f"mynode/{path}": text for path, text in mynode.reference(key).items()}
         found = plans.run(one, files)
         assert [plans.verdict(one, place, *got) for place, got in enumerate(found)] == [""] * len(

@@ -56,9 +56,15 @@ def elements(tab: Tab) -> list[str]:
     return [name for name in names if name != "span"]
 
 
-def test_a_hostile_program_and_title_are_text(tab: Tab, other: tuple[str, list[str]]) -> None:
-    texts = [text.replace("OTHER", other[0]) for text in hostile_texts()]
-    assert len(texts) >= 140
+EACH = [7, pytest.param(1, marks=pytest.mark.long)]  # a page takes about 0.7 s a text
+
+
+@pytest.mark.parametrize("each", EACH)
+def test_a_hostile_program_and_title_are_text(
+    tab: Tab, other: tuple[str, list[str]], each: int
+) -> None:
+    texts = [text.replace("OTHER", other[0]) for text in hostile_texts()[::each]]
+    assert len(texts) >= 140 // each
     follow(tab, raw_link(b"T\nx = 1"))
     plain = elements(tab)
     for text in texts:
@@ -75,13 +81,14 @@ def test_a_hostile_program_and_title_are_text(tab: Tab, other: tuple[str, list[s
     assert not [url for url in tab.requests if "/python/" in url], "nothing ran"
 
 
-def test_a_hostile_address_is_refused(tab: Tab, other: tuple[str, list[str]]) -> None:
-    texts = [text.replace("OTHER", other[0]) for text in hostile_texts()]
+@pytest.mark.parametrize("each", EACH)
+def test_a_hostile_address_is_refused(tab: Tab, other: tuple[str, list[str]], each: int) -> None:
+    texts = [text.replace("OTHER", other[0]) for text in hostile_texts()[::each]]
     for text in texts:
         follow(tab, text)
         assert tab.page.locator(".tn-note-bad").count() == 1
         assert tab.page.input_value("[aria-label='The program']") == ""
-    for text in texts[:10]:
+    for text in texts[:: len(texts) // 10]:
         tab.page.goto("about:blank")
         tab.page.goto(f"{tab.address}play/#{text}")
         tab.page.wait_for_selector("html[data-tinynode=ready]", state="attached")
@@ -142,19 +149,26 @@ send(json.dumps({{"event": "done"}}))
     assert len(tab.page.context.pages) == 1
 
 
-def test_a_flood_ends(tab: Tab) -> None:
-    for event in (
-        {"event": "printed", "text": "x" * 100_000},
-        {"event": "nothing"},
-        {"event": "film", "page": "x" * 60_000_000},
-    ):
-        send = f"send(json.dumps({{'event': {event['event']!r}, 'text': x, 'page': x}}))"
-        size = max(map(len, event.values()))
-        program = (
-            f"import json\nfrom page import send\nx = 'x' * {size}\nwhile True:\n    {send}\n"
-        )
-        follow(tab, tn.show.link(program).partition("#")[2])
-        assert "gives more than a page can show. Python was stopped." in run(tab)
+FLOODS = {
+    "printed": "{'event': 'printed', 'text': 'x' * 100_000}",
+    "nothing": "{'event': 'nothing'}",
+    "film": "{'event': 'film', 'page': 'x' * 60_000_000}",
+}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["printed", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("nothing", "film"))],
+)
+def test_a_flood_ends(tab: Tab, kind: str) -> None:
+    program = f"""import json
+from page import send
+message = json.dumps({FLOODS[kind]})
+while True:
+    send(message)
+"""
+    follow(tab, tn.show.link(program).partition("#")[2])
+    assert "gives more than a page can show. Python was stopped." in run(tab)
     follow(tab, tn.show.link("print('well')").partition("#")[2])
     assert "well" in run(tab)
 

@@ -137,7 +137,15 @@ def test_first_rows(device: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "device", ["numpy", "fast", pytest.param("strict", marks=pytest.mark.long), "strict:device1"]
+    "start", [0, *(pytest.param(start, marks=pytest.mark.long) for start in (1, 2))]
+)
+def test_a_third_of_the_rows_on_another_device(start: int) -> None:
+    assert check_rows(CASES[start::3], "strict:device1") <= set(LOOPED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "device", ["numpy", "fast", pytest.param("strict", marks=pytest.mark.long)]
 )
 def test_every_row_and_few_loops(device: str) -> None:
     fell_back = check_rows(CASES, device)
