@@ -137,6 +137,21 @@ def test_a_skipped_step_is_taken_and_named(learn) -> None:
     assert "0 + 1" in Path("mynode/core/a.py.old-1").read_text()
 
 
+def test_what_a_stub_gives_is_not_the_learner_s(course: Path, learn) -> None:
+    stub = course / "exercises/step01/core/a.py"
+    stub.write_text(stub.read_text() + "\n\ndef three():\n    return 3\n")
+    later = course / "exercises/step02/core/a.py"
+    later.write_text(later.read_text().replace('return "the stub\'s"', "return 1"))
+    learn("start", "1")
+    write_one()
+    learn("check", "1")
+    learn("start", "2")
+    said = learn("status")[1]
+    assert "given              three" in said
+    assert "yours              one" in said, "step 2 gives what the learner wrote in step 1"
+    assert "1 of 3 definitions are yours" in said and "1 were given." in said
+
+
 def test_take_changes_all_files_or_none(learn) -> None:
     """The last file of the step is broken: the files before stay as they were."""
     learn("start", "1")

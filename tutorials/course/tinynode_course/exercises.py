@@ -296,23 +296,25 @@ def status(options: argparse.Namespace) -> int:
     package = Path(NAME)
     if not package.is_dir():
         raise CommandError(f"there is no {NAME} in this folder; begin with {PROGRAM} start 01")
-    yours = others = lines = 0
+    yours = given = total = lines = 0
     for path, owners in ownership(package, open_progress()).items():
         print(f"{NAME}/{path}")
         for definition, owner in owners:
             size = definition.end - definition.start
             print(f"  {owner:<18} {definition.name} ({size} line{'s' if size > 1 else ''})")
+            total += 1
             yours += owner == "yours"
-            others += owner != "yours"
+            given += owner == "given"
             lines += size if owner == "yours" else 0
-    print(f"\n{yours} of {yours + others} definitions are yours: {lines} lines.")
+    print(f"\n{yours} of {total} definitions are yours: {lines} lines. {given} were given.")
     return 0
 
 
 def ownership(package: Path, progress: Progress) -> dict[str, list[tuple[Definition, str]]]:
     """Each definition of the package with its owner, by file.
 
-    The owner is "yours", "to write" for a stub as it was added, or "reference, step 11".
+    The owner is "yours", "to write" for a stub as it was added, "reference, step 11", or "given"
+    for what no exercise asks for.
     """
     steps = mynode.builders()
     found: dict[str, list[tuple[Definition, str]]] = {}
@@ -327,6 +329,7 @@ def ownership(package: Path, progress: Progress) -> dict[str, list[tuple[Definit
 
 def _owner(one: Definition, path: str, steps: list[Step], progress: Progress) -> str:
     owner = "yours"
+    is_asked = False
     for step in steps:
         taken = progress.of(step.key).get("taken")
         names = taken.get(path, {}) if isinstance(taken, dict) else {}
@@ -334,6 +337,13 @@ def _owner(one: Definition, path: str, steps: list[Step], progress: Progress) ->
             owner = f"reference, step {step.key}"
         stub = step.stub / path
         stubs = mynode.definitions(stub.read_text(encoding="utf-8")) if stub.exists() else {}
-        if one.name in stubs and stubs[one.name].meaning == one.meaning:
-            owner = "to write" if "NotImplementedError" in one.text else owner
+        if one.name not in stubs:
+            continue
+        is_open = "NotImplementedError" in stubs[one.name].text
+        is_asked = is_asked or is_open
+        if stubs[one.name].meaning == one.meaning:
+            if is_open:
+                owner = "to write"
+            elif not is_asked:  # what a learner wrote in an earlier step stays the learner's
+                owner = "given"
     return owner
