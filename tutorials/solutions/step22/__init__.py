@@ -10,13 +10,14 @@ from mynode.functions.arithmetic import add, divide, multiply, negative, subtrac
 from mynode.functions.convolution import conv2d
 from mynode.functions.cross_entropy import softmax_cross_entropy
 from mynode.functions.draws import dropout
-from mynode.functions.exponential import exp, sigmoid, square
+from mynode.functions.exponential import exp, sigmoid, sqrt, square
 from mynode.functions.loss import mean_squared_error
 from mynode.functions.network import embedding, linear, scaled_dot_product_attention
+from mynode.functions.normalization import layer_norm
 from mynode.functions.pooling import max_pool2d
 from mynode.functions.products import matmul, matrix_transpose
 from mynode.functions.shapes import broadcast_to, reshape, sum_to
-from mynode.functions.statistical import mean, sum
+from mynode.functions.statistical import mean, sum, var
 from mynode.functions.trigonometric import cos, sin, tanh
 from mynode.random import seed
 from mynode.type_check import InvalidType

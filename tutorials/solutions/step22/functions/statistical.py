@@ -3,6 +3,7 @@
 import math
 
 from mynode.core.function_node import FunctionNode
+from mynode.functions.exponential import square
 from mynode.functions.shapes import repeat
 
 
@@ -33,6 +34,11 @@ def mean(x, axis=None, *, keepdims=False):
     """The mean over an axis, several, or all."""
     n = math.prod(x.shape[i] for i in normalize_axes(axis, x.ndim))
     return sum(x, axis, keepdims) / n
+
+
+def var(x, axis=None, *, keepdims=False):
+    """The variance over an axis, several, or all: the mean of (x - mean)^2."""
+    return mean(square(x - mean(x, axis, keepdims=True)), axis, keepdims=keepdims)
 
 
 def normalize_axes(axis, ndim):
