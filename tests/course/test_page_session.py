@@ -62,6 +62,28 @@ def test_cells_share_names_and_the_last_expression_is_shown(page: Page) -> None:
     assert output == {"event": "output", "shown": "6", "svg": "", "html": ""}
 
 
+def test_a_missing_name_tells_the_cell_that_has_not_run(page: Page) -> None:
+    texts = ["import math\ndef half(x):\n    return x / 2", "half(math.pi)"]
+    (error,) = page.ask(do="run", sources=texts, cell=1)
+    assert error["missing"] == [0]
+    assert error["text"].splitlines()[-1] == (
+        "Cell 1 defines half, and has not run. Run the cells above first."
+    )
+    page.ask(do="run", sources=texts, cell=0)
+    texts[1] = "halve(1)"
+    (error,) = page.ask(do="run", sources=texts, cell=1)
+    assert error["missing"] == [] and "has not run" not in error["text"]
+
+
+@pytest.mark.parametrize(
+    "first", ["z = 1\nz = 2", "class z: pass", "for z in (): pass", "import z"]
+)
+def test_each_way_to_define_a_name_counts(first: str) -> None:
+    assert "z" in page_session.names_defined(first)
+    assert page_session.names_defined(f"{first} (") == set()
+    assert "z" not in page_session.names_defined("print(z)\ndef f():\n    z = 1")
+
+
 def test_a_picture_is_sent_and_its_text_is_not(page: Page) -> None:
     text = "class P:\n    def _repr_svg_(self):\n        return '<svg/>'\nP()"
     (output,) = page.ask(do="run", sources=[text, ""], cell=0)

@@ -116,7 +116,16 @@ def facts(step: Step) -> dict[str, Any]:
             {"key": one.key, "name": one.name, "title": one.title, "stem": one.path.stem}
             for one in earlier
         ],
+        "next": following(step),
     }
+
+
+def following(step: Step) -> dict[str, str] | None:
+    """The step after this one, in the order of the course; None after the last."""
+    steps = sources.steps()
+    names = [one.name for one in steps]
+    later = steps[names.index(step.name) + 1 :]
+    return {"title": later[0].title, "stem": later[0].path.stem} if later else None
 
 
 def touched(step: Step) -> set[str]:

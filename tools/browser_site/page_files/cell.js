@@ -6,10 +6,11 @@ import { frameOf } from "./frames.js";
 
 export class Cell {
   // block is the page's code, followed by the output of the site's own run
-  constructor(block, original, number, { changed, run, runAbove, share }) {
+  constructor(block, original, number, { changed, run, runAbove, runWithAbove, share }) {
     this.original = original;
     this.number = number;
-    this.ran = false;
+    this.ran = false; // since Python began
+    this.runWithAbove = runWithAbove;
     this.editor = new Editor(`Code of cell ${number + 1}`, original, {
       changed: () => {
         this.mark();
@@ -43,6 +44,41 @@ export class Cell {
     this.element = element("div", { class: "tn-cell" }, this.editor.element, bar, this.output);
     this.before = outputsAfter(block);
     block.replaceWith(this.element);
+    if (this.before.length) this.coverPlace = this.coverOf(this.before[0]);
+  }
+
+  // In place of the site's output: a button that shows the output.
+  coverOf(output) {
+    const show = button("Show the output without a run", () => this.uncover(), {
+      "aria-label": `Show the output of cell ${this.number + 1} without a run`,
+    });
+    const cover = element("div", { class: "tn-cover", hidden: true }, show);
+    output.before(cover);
+    return cover;
+  }
+
+  // Hides the site's output until a run: the reader has predicted nothing so far.
+  cover() {
+    if (!this.coverPlace) return;
+    this.coverPlace.hidden = false;
+    for (const part of this.before) part.hidden = true;
+  }
+
+  uncover() {
+    if (!this.coverPlace || this.coverPlace.hidden) return;
+    this.coverPlace.hidden = true;
+    for (const part of this.before) part.hidden = false;
+  }
+
+  // A tick beside the cell's name: the cell has run to its end.
+  tick() {
+    this.count.textContent = `Cell ${this.number + 1} ✓`;
+    this.count.classList.add("tn-passed");
+  }
+
+  // True if the cell prints or shows something on the site.
+  get hasOutput() {
+    return this.before.length > 0;
   }
 
   get text() {
@@ -76,6 +112,7 @@ export class Cell {
   begin() {
     this.clear();
     this.output.hidden = false;
+    this.uncover();
     for (const part of this.before) part.hidden = true;
     this.element.classList.add("tn-running");
   }
@@ -87,7 +124,7 @@ export class Cell {
 
   hear(event) {
     if (event.event === "printed") this.print(event.text);
-    else if (event.event === "error") this.fail(event.text);
+    else if (event.event === "error") this.fail(event.text, event.missing);
     else if (event.event === "output") this.show(event);
   }
 
@@ -106,9 +143,19 @@ export class Cell {
     if (html) this.output.append(element("div", { class: "output" }, frameOf(html)));
   }
 
-  fail(text) {
+  // missing: the earlier cells, from 0, that define what the cell lacks
+  fail(text, missing = []) {
     this.element.classList.add("tn-failed");
     this.output.append(textBlock(text, "tn-text tn-error"));
+    if (!missing.length) return;
+    const words = "Run all above, then this cell";
+    this.output.append(button(words, () => this.runWithAbove(this), { class: "tn-button tn-run" }));
+  }
+
+  // Puts the reader's prediction below the output.
+  compare(answer) {
+    const words = element("strong", {}, "You predicted: ");
+    this.output.append(element("p", { class: "tn-predicted" }, words, answer));
   }
 }
 

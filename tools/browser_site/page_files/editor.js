@@ -1,4 +1,4 @@
-// An editor: a text field over the same text in colours.
+// An editor: a text field over the same text in colours, with the numbers of the lines.
 //
 // Keys: Tab and Shift+Tab move lines by four spaces, Enter keeps the indentation. After Escape,
 // Tab goes to the next element. Shift+Enter and Ctrl+Enter run.
@@ -28,7 +28,8 @@ export class Editor {
       keydown: (event) => this.key(event),
       blur: () => (this.leaving = false),
     });
-    const inner = element("div", { class: "tn-layers" }, this.colours, this.field);
+    this.numbers = element("div", { class: "tn-lines", "aria-hidden": "true" });
+    const inner = element("div", { class: "tn-layers" }, this.numbers, this.colours, this.field);
     this.element = element("div", { class: "tn-editor highlight" }, inner);
     this.text = text;
   }
@@ -39,12 +40,20 @@ export class Editor {
 
   set text(text) {
     this.field.value = text;
-    this.colours.replaceChildren(...highlighted(this.field.value));
+    this.draw();
   }
 
   edited() {
-    this.colours.replaceChildren(...highlighted(this.field.value));
+    this.draw();
     this.changed();
+  }
+
+  // The text in colours, and the numbers of its lines: messages name lines.
+  draw() {
+    const { value } = this.field;
+    this.colours.replaceChildren(...highlighted(value));
+    const count = value.split("\n").length;
+    this.numbers.textContent = Array.from({ length: count }, (_, i) => i + 1).join("\n");
   }
 
   key(event) {

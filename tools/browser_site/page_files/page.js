@@ -5,10 +5,13 @@ import { Cell } from "./cell.js";
 import { button, element, textBlock } from "./elements.js";
 import { Exercise } from "./exercise.js";
 import { filmFrame, hearChanges } from "./frames.js";
+import { nextStep } from "./next.js";
+import { Prediction } from "./prediction.js";
 import { Python, Stopped } from "./python.js";
 import { progressPanel } from "./progress.js";
 import { SharePanel } from "./share.js";
 import { Store } from "./store.js";
+import { tickMenu } from "./ticks.js";
 
 const PLACE = new URL(".", import.meta.url);
 
@@ -24,19 +27,24 @@ class Page {
       stop: () => this.python.stop(),
     });
     this.cells = this.findCells();
+    const predict = content.querySelector("h2#predict");
+    this.prediction = predict ? new Prediction(predict, this.cells, this.store) : null;
     this.filmPlace = element("section", { class: "tn-film", hidden: true, tabindex: "-1" });
     this.filmPlace.setAttribute("aria-label", "Film of my program");
     this.exercise = facts.hints.length
       ? new Exercise(facts, this.store, {
           ask: (request, heard) => this.work(() => this.ask(request, heard)),
           heading: content.querySelector("h2#exercise"),
+          passed: () => this.showDone(),
         })
       : null;
     const end = content.querySelector(":scope > .md-source-file, :scope > form") ?? null;
     const insert = (...parts) => parts.forEach((part) => content.insertBefore(part, end));
     insert(this.filmPlace);
     if (this.exercise) insert(this.exercise.element);
-    insert(progressPanel(PLACE));
+    this.next = nextStep(facts, PLACE);
+    insert(this.next.element, progressPanel(PLACE));
+    this.showDone();
     document.body.append(this.bar.element);
     document.body.classList.add("tn-has-bar");
   }
@@ -54,10 +62,12 @@ class Page {
         changed: () => this.keep(),
         run: () => this.work(() => this.runCell(cell)),
         runAbove: () => this.work(() => this.runUpTo(cell.number)),
+        runWithAbove: () => this.work(() => this.runUpTo(cell.number + 1)),
         share: (from) => this.share(cell, from),
       });
       const edit = kept[cells.length];
       if (edit && edit.original === original) cell.text = edit.text;
+      if (this.store.get().ran?.[cells.length]) cell.tick();
       cells.push(cell);
     }
     return cells;
@@ -123,7 +133,25 @@ class Page {
     } finally {
       cell.end();
     }
-    return !cell.element.classList.contains("tn-failed");
+    if (cell.element.classList.contains("tn-failed")) return false;
+    this.noteRun(cell);
+    return true;
+  }
+
+  // A cell came to its end: a tick, the prediction beside the output, and the tick of the step.
+  noteRun(cell) {
+    cell.tick();
+    this.prediction?.heardEnd(cell);
+    const ran = { ...this.store.get().ran, [cell.number]: true };
+    const isRead = this.cells.every(({ number }) => ran[number]);
+    const facts = isRead && !this.exercise ? { ran, read: true } : { ran };
+    this.warn(this.store.note(facts));
+    this.showDone();
+  }
+
+  showDone() {
+    this.next.show();
+    tickMenu();
   }
 
   // Begins anew, and runs the first cells, up to an error.

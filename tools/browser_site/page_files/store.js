@@ -64,6 +64,9 @@ const KINDS = {
   files: (value) => areAll(value, isText),
   hints: (value) => Number.isInteger(value) && value >= 0,
   passed: isTruth,
+  prediction: isText,
+  ran: (value) => areAll(value, isTruth),
+  read: isTruth,
   started: isTruth,
   taken: isTruth,
   tried: isTruth,
@@ -105,6 +108,8 @@ export function forgetAll() {
   for (const key of entries()) localStorage.removeItem(key);
 }
 
-export function passed(name) {
-  return new Store(name).get().passed === true;
+// True for a step whose exercise passes, or whose cells all ran if the step has no exercise.
+export function isDone(name) {
+  const { passed, read } = new Store(name).get();
+  return passed === true || read === true;
 }

@@ -28,6 +28,7 @@ import linecache
 import os
 import shutil
 import subprocess
+import symtable
 import sys
 import time
 import traceback
@@ -107,6 +108,7 @@ class PageSession:
         self._cells: list[Cell] = []
         self._main = types.ModuleType("__main__")
         self._starts: list[int] = []
+        self._ran: set[int] = set()
         self._path = list(sys.path)
         if sys.platform == "emscripten":
             subprocess.run = same_process.run  # type: ignore[assignment]
@@ -143,6 +145,7 @@ class PageSession:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._main = types.ModuleType("__main__")
         self._main.__file__ = str(self.program)
+        self._ran = set()
 
     @property
     def program(self) -> Path:
@@ -162,8 +165,11 @@ class PageSession:
                 output = cells.run_cell(present[number], self.program, names, flags, printed)
         except BaseException as error:
             printed.send()
-            self.tell({"event": "error", "text": self._in_words(error)})
+            missing = self._missing(error, texts[:number])
+            text = self._in_words(error) + cells_to_run(missing, error)
+            self.tell({"event": "error", "text": text, "missing": missing})
         else:
+            self._ran.add(number)
             printed.send()
             pictures = {"svg": output.svg, "html": output.html}
             shown = "" if output.svg or output.html else output.shown
@@ -182,6 +188,15 @@ class PageSession:
             Cell("code", text, cell.tags, start)
             for cell, text, start in zip(self._cells, texts, self._starts, strict=True)
         ]
+
+    def _missing(self, error: BaseException, earlier: list[str]) -> list[int]:
+        """The earlier cells that have not run, and define the name that the error lacks."""
+        open_cells = [number for number in range(len(earlier)) if number not in self._ran]
+        if isinstance(error, NameError):
+            return [k for k in open_cells if error.name in names_defined(earlier[k])]
+        if isinstance(error, ModuleNotFoundError) and error.name == mynode.NAME:
+            return [k for k in open_cells if "use_mynode(" in earlier[k]]
+        return []
 
     def _in_words(self, error: BaseException) -> str:
         """An error for the learner: the message, then the lines of the cells."""
@@ -285,6 +300,28 @@ class PageSession:
             mine = files.get(path, "").splitlines()
             lines += difflib.unified_diff(mine, text.splitlines(), path, "a solution", lineterm="")
         self.tell({"event": "solution", "text": "\n".join(lines)})
+
+
+def names_defined(text: str) -> set[str]:
+    """The names that a cell defines at its top level; none for text that is no Python."""
+    try:
+        table = symtable.symtable(text, "cell", "exec")
+    except SyntaxError:
+        return set()
+    return {
+        one.get_name() for one in table.get_symbols() if one.is_assigned() or one.is_imported()
+    }
+
+
+def cells_to_run(missing: list[int], error: BaseException) -> str:
+    """A line for the learner: the cells that define the missing name have not run."""
+    if not missing:
+        return ""
+    name = getattr(error, "name", "")
+    numbers = " and ".join(str(number + 1) for number in missing)
+    if len(missing) == 1:
+        return f"\nCell {numbers} defines {name}, and has not run. Run the cells above first."
+    return f"\nCells {numbers} define {name}, and have not run. Run the cells above first."
 
 
 def _page_of_film(script: str, text: str, changes: Any, title: str = "") -> str:
