@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from contrast import contrast
-from course_site import Tab
+from course_site import Tab, wait_for
 
-from tinynode_course import cells, mynode, page_session, sources
+from tinynode_course import cells, mynode, page_session, progress, sources
 from tinynode_course.sources import Step
 from tools.browser_site import __main__ as browser_site
 from tools.browser_site.backtrace import side_module
 
 STEPS = sources.steps()
+FIRST = sources.find("01")
 FILMED = "step22_gradients_are_variables"
 PROGRAM = """\
 import numpy as np
@@ -157,9 +159,86 @@ def test_the_exercise_of_a_package_is_started_checked_and_kept(tab: Tab, tmp_pat
     assert "mynode/__init__.py" in chosen.locator("option").all_inner_texts()
 
     tab.page.goto(f"{tab.address}tutorials/")
-    tab.page.wait_for_selector("text=✓ passed")
-    assert tab.page.locator("text=✓ passed").count() == 1
+    tab.page.wait_for_selector("text=✓ done")
+    assert tab.page.locator("text=✓ done").count() == 1
     assert one.name != two.name
+
+
+@pytest.mark.slow
+def test_a_page_asks_for_a_prediction_and_says_which_cell_has_not_run(tab: Tab) -> None:
+    tab.open(FIRST.path.stem)
+    covers = tab.page.locator(".tn-cover:visible")
+    output = tab.page.locator(".tn-cell + .tn-cover + .language-text")
+    assert covers.count() > 3 and not output.first.is_visible()
+    assert tab.text(".tn-lines >> nth=0").split()[:3] == ["1", "2", "3"]
+    tab.page.fill("#tn-prediction", "z.creator_node")
+    tab.page.click("text=Keep my prediction")
+
+    tab.press("[aria-label='Run cell 2']")
+    assert "Cell 1 defines z, and has not run." in tab.output(2)
+    tab.press("text=Run all above, then this cell")
+    assert "You predicted: z.creator_node" in tab.output(1)
+    assert "You predicted" not in tab.output(2) and "z was made by Negative" in tab.output(2)
+    assert tab.text(".tn-cell-bar >> nth=1").startswith("Cell 2 ✓")
+
+    tab.page.reload()
+    tab.page.wait_for_selector("html[data-tinynode=ready]", state="attached")
+    assert tab.page.input_value("#tn-prediction") == "z.creator_node"
+    assert output.first.is_visible() and not output.nth(2).is_visible()
+    tab.page.click("text=Show all outputs")
+    assert output.nth(2).is_visible() and covers.count() == 0
+    link = tab.page.locator(".tn-next a")
+    assert link.inner_text() == f"Next: {STEPS[2].title}"
+    link.click()
+    tab.page.wait_for_url(f"**/{STEPS[2].path.stem}/")
+
+
+@pytest.mark.slow
+def test_work_of_the_earlier_order_moves_to_the_steps_of_today(tab: Tab) -> None:
+    old = {"step12": {"passed": True, "hints": 2}, "step16": {"passed": True}, "step04": {}}
+    (first, *_), dropped = progress.SECOND_EDITION["12"], progress.SECOND_EDITION["16"]
+    assert dropped == ()
+    tab.page.goto(tab.address)
+    put = "(all) => { for (const [k, v] of Object.entries(all))"
+    put += " localStorage.setItem(`tinynode-course:${k}`, JSON.stringify(v)) }"
+    tab.page.evaluate(put, old)
+    tab.page.goto(f"{tab.address}tutorials/")
+    tab.page.wait_for_selector("text=✓ done")
+    kept = tab.page.evaluate("({...localStorage})")
+    names = {key.removeprefix("tinynode-course:") for key in kept if ":" in key}
+    assert names == {"step08", "step09", "old_step16", "step04"}
+    assert json.loads(kept[f"tinynode-course:step{first}"]) == old["step12"]
+    tab.page.reload()  # a second visit moves nothing
+    tab.page.wait_for_selector("text=✓ done")
+    assert tab.page.evaluate("({...localStorage})") == kept
+    assert tab.page.locator("article >> text=✓ done").count() == 2
+
+    done = "document.querySelectorAll('.md-nav--primary .tn-passed').length"
+    tab.open(FIRST.path.stem)
+    assert tab.page.evaluate(done) == 2
+    saved = {"format": 1, "course": "tinynode", "steps": {"step09": {"passed": True}}}
+    tab.page.click("text=Your progress, and what runs here")
+    file = {"name": "p.json", "mimeType": "application/json", "buffer": json.dumps(saved).encode()}
+    tab.page.set_input_files("input[type=file]", file)
+    wait_for(tab.page, "localStorage.getItem('tinynode-course:step13') !== null")
+
+
+@pytest.mark.slow
+def test_a_switch_chooses_light_or_dark(browser: Any, site_address: str) -> None:
+    context = browser.new_context(color_scheme="light")
+    page = context.new_page()
+    page.goto(f"{site_address}tutorials/")
+    scheme = "document.body.dataset.mdColorScheme"
+    seen = []
+    for _ in range(3):
+        page.locator("form[data-md-component=palette] label:visible").click()
+        seen.append(page.evaluate(scheme))
+    assert seen == ["default", "slate", "default"]
+    page.locator("form[data-md-component=palette] label:visible").click()
+    page.locator("form[data-md-component=palette] label:visible").click()
+    page.goto(f"{site_address}glossary/")
+    assert page.evaluate(scheme) == "slate", "the choice stays"
+    context.close()
 
 
 COLOURS = """() => [...document.querySelectorAll(".tn-button:enabled")].map((button) => {
@@ -213,4 +292,14 @@ def test_the_facts_of_a_page_are_those_of_the_step() -> None:
         told = browser_site.facts(step)
         code = [cell.source for cell in cells.read(step.path) if cell.kind == "code"]
         assert told["cells"] == code and told["builds"] == step.builds
+        assert told["next"] is None or told["next"]["stem"] != step.path.stem
         assert bool(told["files"]) == (step.stub.exists() and not step.builds)
+    ends = [step.name for step in STEPS if browser_site.following(step) is None]
+    assert ends == [STEPS[-1].name]
+
+
+def test_moved_steps_are_those_of_the_terminal() -> None:
+    lines = browser_site.moved_steps().splitlines()
+    moved = json.loads(lines[1].removeprefix("export const MOVED = ").rstrip(";"))
+    assert moved["step12"] == ["step08", "step09"] and moved["step20"] == []
+    assert len(moved) == len(progress.SECOND_EDITION)

@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tinynode_course import cells, mynode, sources
+from tinynode_course import cells, mynode, progress, sources
 from tinynode_course.page_session import first_files
 from tinynode_course.sources import Step
 from tools.browser_site import packages
@@ -30,6 +30,9 @@ from tools.page_policy import with_policy
 
 PAGE_FILES = Path(__file__).resolve().parent / "page_files"
 CACHE = ROOT / ".cache" / "browser"
+
+FORMAT = 2
+"""The format of the learner's progress in a browser: 2 has the third edition's names of steps."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -68,6 +71,7 @@ def add_browser(site: Path) -> None:
     shutil.copytree(PAGE_FILES, folder)
     packages.write(folder / "python", CACHE)
     write_notices(folder)
+    (folder / "moved.js").write_text(moved_steps(), encoding="utf-8")
     (folder / "steps").mkdir()
     for step in sources.steps():
         text = json.dumps(facts(step), ensure_ascii=False)
@@ -77,6 +81,18 @@ def add_browser(site: Path) -> None:
             add_tags(page, "../../browser", "page.js", step.name)
     add_tags(site / "tutorials" / "index.html", "../browser", "index.js")
     add_tags(site / "play" / "index.html", "../browser", "play.js")
+
+
+def moved_steps() -> str:
+    """The module ``moved.js``: today's names of the steps of format 1 of a browser's store.
+
+    The browser's first format has the names of the second edition, whose table the terminal has.
+    """
+    moved = {
+        f"step{key}": [sources.find(today).name for today in keys]
+        for key, keys in progress.SECOND_EDITION.items()
+    }
+    return f"export const FORMAT = {FORMAT};\nexport const MOVED = {json.dumps(moved)};\n"
 
 
 def add_tags(page: Path, folder: str, script: str, step: str = "") -> None:

@@ -1,10 +1,13 @@
 // The learner's work in the browser: edited cells, files of exercises, passed checks.
 //
-// Each step has an entry of localStorage: {cells, files, passed, hints}. Files that go from step
-// to step have one entry for all. Another tab with another step changes another entry.
+// Each step has an entry of localStorage: {cells, files, passed, hints, prediction, ran, read}.
+// Files that go from step to step have one entry for all. Another tab with another step changes
+// another entry. `ran` has the numbers of cells that came to their end; `read` is true when all did.
+
+import { FORMAT, MOVED } from "./moved.js"; // made by the build, from the terminal's table
 
 const PREFIX = "tinynode-course:";
-const FORMAT = 1;
+const FORMAT_KEY = "tinynode-course-format";
 const MOST_LETTERS = 10_000_000; // browsers keep less
 const MOST_PLACES = 1000; // cells or files of a step
 
@@ -37,6 +40,37 @@ export class Store {
 function entries() {
   const keys = Array.from({ length: localStorage.length }, (_, i) => localStorage.key(i));
   return keys.filter((key) => key.startsWith(PREFIX));
+}
+
+// Entries of format 1 have the names of the course's earlier order. Today's names of an entry's
+// step are in MOVED; an exercise that is another one today is kept under "old_", and does nothing.
+function ofToday(steps) {
+  const moved = {};
+  for (const [name, facts] of Object.entries(steps)) {
+    const names = MOVED[name] ?? [name];
+    for (const today of names.length ? names : [`old_${name}`]) moved[today] = facts;
+  }
+  return moved;
+}
+
+// Brings the entries of this browser to today's format, once.
+function bringUpToDate() {
+  if (localStorage.getItem(FORMAT_KEY) === String(FORMAT)) return;
+  const steps = {};
+  for (const key of entries()) {
+    steps[key.slice(PREFIX.length)] = localStorage.getItem(key);
+    localStorage.removeItem(key);
+  }
+  for (const [name, text] of Object.entries(ofToday(steps))) {
+    localStorage.setItem(PREFIX + name, text);
+  }
+  localStorage.setItem(FORMAT_KEY, String(FORMAT));
+}
+
+try {
+  bringUpToDate();
+} catch {
+  // a closed storage keeps nothing: each entry's note() says so
 }
 
 // All entries as the text of a file.
@@ -93,11 +127,12 @@ export function imported(text) {
   } catch {
     throw new Error("The file is no progress of this course: it is no JSON.");
   }
-  const steps = content?.steps;
-  if (content?.course !== "tinynode" || content.format !== FORMAT || !isObject(steps)) {
+  const isKnown = content?.format === 1 || content?.format === FORMAT;
+  if (content?.course !== "tinynode" || !isKnown || !isObject(content.steps)) {
     throw new Error("The file is no progress of this course.");
   }
-  for (const [name, facts] of Object.entries(steps)) check(name, facts);
+  for (const [name, facts] of Object.entries(content.steps)) check(name, facts);
+  const steps = content.format === 1 ? ofToday(content.steps) : content.steps;
   for (const [name, facts] of Object.entries(steps)) {
     localStorage.setItem(PREFIX + name, JSON.stringify(facts));
   }
