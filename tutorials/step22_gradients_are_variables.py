@@ -237,7 +237,8 @@ for double in False, True:
 #    graph is cut in silence as by `Cube`. `run_backward` calls it, and returns at once if no
 #    gradient has come. `write_to_leaves` sets `x.grad_var` too.
 # 2. `core/variable.py`: `grad_var`, `backward(self, *, enable_double_backprop=False)`, and what
-#    NumPy's arrays have: `reshape`, `sum` and `T`. `core/operators.py`: `>` gives an array.
+#    NumPy's arrays have: `reshape`, `sum`, `transpose`, `T` and `mT`. `core/operators.py`: `>`
+#    gives an array.
 # 3. `functions/`: `Sum` and `SumTo` call `repeat`. `Sin` needs a cosine that has a gradient: write
 #    `Cos`. Operations with other NumPy functions, such as the cross entropy, can be differentiated
 #    once; `check_path` or NumPy says so.

@@ -35,20 +35,23 @@ import tinynode as tn
 from tinynode import functions as fn
 from tinynode_course import mynode, use_mynode
 
-LAST = "18"
+LAST = "19"
 """The last step before gradients of gradients."""
 
 OPERATIONS = (
     *("add", "broadcast_to", "conv2d", "divide", "embedding", "exp", "layer_norm", "linear"),
-    *("matmul", "max_pool2d", "mean", "mean_squared_error", "multiply", "negative", "relu"),
-    *("reshape", "scaled_dot_product_attention", "sigmoid", "sin", "softmax"),
-    *("softmax_cross_entropy", "sqrt", "square", "subtract", "sum", "sum_to", "tanh", "var"),
+    *("matmul", "matrix_transpose", "max_pool2d", "mean", "mean_squared_error", "multiply"),
+    *("negative", "permute_dims", "relu", "reshape", "scaled_dot_product_attention", "sigmoid"),
+    *("sin", "softmax", "softmax_cross_entropy", "sqrt", "square", "subtract", "sum", "sum_to"),
+    *("tanh", "var"),
 )
 
 SCALARS = "NumPy's scalars, with the weight of Python's numbers"
 
 OWN_LAYERS = {
+    "Block": "the package's TransformerBlock has more options",
     "GRUCell": "the course writes the paper's formula, the package PyTorch's",
+    "MultiHeadAttention": "the course names four Linear layers, the package has PyTorch's names",
     "Residual": "in the package a model's own forward adds x",
 }
 """Layers that differ from the package's, each with the reason."""
@@ -69,6 +72,8 @@ SINGLE = {
     "reshape-method": "methods of Variable",
     "matmul-with-own-transpose": "methods of Variable",
     "sum_to-integers": "sums of integers",
+    "permute_dims-T": "methods of Variable",
+    "permute_dims-method": "methods of Variable",
     "softmax-times-log_softmax": "log_softmax",
     "conv2d-same": "padding by name",
     "max_pool2d-dilation": "further options",
@@ -105,9 +110,10 @@ def beyond(case: Case, package: Any) -> str:
         return "pairs of sizes"
     if len(floats) > 1:
         return "mixed dtypes"
-    if case.operation in ("matmul", "scaled_dot_product_attention"):
-        is_matrix = all(len(one.shape) == 2 for one in case.inputs)
-        return "" if is_matrix else "products of vectors and of stacks"
+    if any(one.dtype == "bool" for one in case.inputs):
+        return "a query that sees no key"
+    if case.operation == "matmul" and any(len(one.shape) < 2 for one in case.inputs):
+        return "products of vectors"
     return "empty axes" if is_empty and case.operation == "conv2d" else ""
 
 
@@ -206,8 +212,8 @@ def test_rows_of_the_operation_table(package: Any, monkeypatch: pytest.MonkeyPat
             error.add_note(f"in the row {case.id}")
             raise
     counts = Counter(case.operation for case in own)
-    assert len(own) >= 345
-    assert sum(case.order > 0 for case in own) >= 320
+    assert len(own) >= 385
+    assert sum(case.order > 0 for case in own) >= 360
     assert all(counts[operation] >= 3 for operation in OPERATIONS), counts
 
 
@@ -233,6 +239,8 @@ PLANTED = (
     ("functions/normalization.py", " + eps)", ")", "layer_norm"),
     ("functions/exponential.py", "gy * 0.5 / y", "gy * 0.5 * y", "sqrt"),
     ("functions/statistical.py", "x - mean(x, axis, keepdims=True)", "x - mean(x)", "var"),
+    ("functions/products.py", "unbroadcast(x.mT @ gz, y.shape)", "x.mT @ gz", "matmul"),
+    ("functions/shapes.py", "gy.transpose(back)", "gy.transpose(self.axes)", "permute_dims"),
     ("functions/cross_entropy.py", "(gloss / max(len(labels), 1))", "gloss", "cross_entropy"),
     ("functions/convolution.py", "padded[place] += windows", "padded[place] = windows", "conv2d"),
     ("functions/pooling.py", "windows.argmax(axis=2)", "windows.argmin(axis=2)", "max_pool2d"),
@@ -261,7 +269,7 @@ def test_a_planted_bug_is_found(
         with imported() as planted:
             in_place_of_functions(planted, monkeypatch)
             own = [c for c in ROWS if operation in c.operation and not beyond(c, planted)]
-            with pytest.raises(AssertionError):
+            with pytest.raises((AssertionError, ValueError)):
                 for case in own:
                     check_row(planted, case)
     finally:
@@ -307,5 +315,5 @@ def test_names_and_parameters_are_those_of_the_package(package: Any) -> None:
 def test_the_package_stays_small() -> None:
     files = mynode.reference(LAST)
     lines = sum(len(text.splitlines()) for text in files.values())
-    assert lines < 1700, f"{lines} lines in {len(files)} files"
+    assert lines < 1850, f"{lines} lines in {len(files)} files"
     assert max(len(text.splitlines()) for text in files.values()) < 200

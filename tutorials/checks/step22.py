@@ -127,6 +127,32 @@ def check_arrays(work: Any) -> None:
         expect_close(what, leaf.grad[index], measured, look, rtol=1e-4, atol=1e-7)
 
 
+def check_block(work: Any) -> None:
+    """norms and attention with heads can be differentiated twice"""
+    from mynode import nn
+
+    rng = np.random.default_rng(1)
+    block, x = nn.Block(4, 2), work.Variable(rng.normal(size=(1, 3, 4)))
+    for p in block.parameters():
+        p.array = rng.normal(size=p.array.shape)
+
+    def first() -> Any:
+        (gx,) = work.grad([work.sum(work.tanh(block(x)))], [x], enable_double_backprop=True)
+        return work.sum(work.square(gx))
+
+    first().backward()
+    before, direction = x.array, rng.normal(size=x.array.shape)
+    heights = []
+    for step in (1e-5, -1e-5):
+        x.array = before + step * direction
+        heights.append(float(first().array))
+    x.array = before
+    measured = (heights[0] - heights[1]) / 2e-5
+    got = float((x.grad * direction).sum())
+    look = "core/variable.py: transpose, T and mT as NumPy's arrays have them"
+    expect_close("the gradient of |dL/dx|^2 of a Block", got, measured, look, rtol=1e-4)
+
+
 def check_cut(work: Any) -> None:
     """a backward that computes with arrays is refused, not cut in silence"""
 
@@ -188,6 +214,15 @@ MISTAKES = (
     (
         "the sign of the derivative of cos",
         mistake("22", "functions/trigonometric.py", "(-gy * (sin", "(gy * (sin"),
+    ),
+    (
+        "mT turns all axes of a stack",
+        mistake(
+            "22",
+            "core/variable.py",
+            "return mynode.matrix_transpose(self)",
+            "return mynode.permute_dims(self, tuple(reversed(range(self.ndim))))",
+        ),
     ),
     (
         "cleargrad leaves grad_var",

@@ -90,6 +90,34 @@ def drill_grads(work, inputs):
     return found
 
 
+def draw_stacks(rng):
+    return {
+        "x": rng.normal(size=(2, 1, 3, 4)),
+        "y": rng.normal(size=(3, 4, 2)),
+        "v": rng.normal(size=(2, 3, 3, 2)),
+    }
+
+
+def drill_stacks(work, inputs):
+    """Stacks of matrices, axes in another order and norms, differentiated twice"""
+    found = []
+    for dtype in ("float64", "float32"):
+        x, y = (work.Variable(inputs[name].astype(dtype)) for name in ("x", "y"))
+        gamma = work.Variable(np.arange(1.0, 5.0).astype(dtype))
+        z = work.matmul(work.layer_norm(x, gamma), y)
+        z = work.permute_dims(work.softmax(z), (2, 0, 3, 1))
+        loss = work.sum(work.square(z) * inputs["v"].astype(dtype).transpose(2, 0, 3, 1))
+        leaves = [x, y, gamma]
+        grads = work.grad([loss], leaves, enable_double_backprop=True)
+        found += [one.array for one in grads]
+        total = 0.0
+        for one in grads:
+            total = work.sum(work.square(one)) + total
+        total.backward()
+        found.append([leaf.grad for leaf in leaves])
+    return found
+
+
 def draw_graphs(rng):
     return {
         "x": rng.normal(size=(4, 3)),

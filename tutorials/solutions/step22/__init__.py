@@ -16,7 +16,7 @@ from mynode.functions.network import embedding, linear, scaled_dot_product_atten
 from mynode.functions.normalization import layer_norm
 from mynode.functions.pooling import max_pool2d
 from mynode.functions.products import matmul, matrix_transpose
-from mynode.functions.shapes import broadcast_to, reshape, sum_to
+from mynode.functions.shapes import broadcast_to, permute_dims, reshape, sum_to
 from mynode.functions.statistical import mean, sum, var
 from mynode.functions.trigonometric import cos, sin, tanh
 from mynode.random import seed

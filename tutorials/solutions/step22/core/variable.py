@@ -77,7 +77,16 @@ class Variable(Operators):
         """The sum over an axis, several, or all."""
         return mynode.sum(self, axis, keepdims)
 
+    def transpose(self, *axes):
+        """The axes in another order: transpose(0, 2, 1) or transpose((0, 2, 1))."""
+        return mynode.permute_dims(self, axes[0] if isinstance(axes[0], tuple) else axes)
+
     @property
     def T(self):
-        """The matrix with its axes exchanged."""
+        """The axes in the reverse order."""
+        return mynode.permute_dims(self, tuple(reversed(range(self.ndim))))
+
+    @property
+    def mT(self):
+        """Each matrix of a stack with its axes exchanged."""
         return mynode.matrix_transpose(self)

@@ -38,6 +38,31 @@ def reshape(x, shape):
     return Reshape(shape).apply((x,))[0]
 
 
+class PermuteDims(FunctionNode):
+    """y = x with its axes in another order: axis i of y is axis axes[i] of x.
+
+    gx = gy, with the axes back in their order.
+    """
+
+    def __init__(self, axes):
+        self.axes = axes
+
+    def forward(self, inputs):
+        (x,) = inputs
+        return (x.transpose(self.axes),)
+
+    def backward(self, target_input_indexes, grad_outputs):
+        (gy,) = grad_outputs
+        back = tuple(self.axes.index(i) for i in range(len(self.axes)))
+        return (gy.transpose(back),)
+
+
+def permute_dims(x, axes):
+    """x with its axes in another order: the shape (2, 3, 4) and (0, 2, 1) give (2, 4, 3)."""
+    axes = tuple(i + x.ndim if i < 0 else i for i in axes)
+    return PermuteDims(axes).apply((x,))[0]
+
+
 class BroadcastTo(FunctionNode):
     """y = x, repeated to a larger shape.   gx = gy, summed to the shape of x"""
 

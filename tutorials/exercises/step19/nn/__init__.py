@@ -1,0 +1,2 @@
+from mynode.nn.attention import MultiHeadAttention
+from mynode.nn.transformer import Block
