@@ -29,6 +29,7 @@ from tools import (  # noqa: E402
     habit_tables,
     microgpt_page,
     page_policy,
+    search_words,
     source_pages,
 )
 
@@ -69,3 +70,12 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """Give the page its Content-Security-Policy."""
     return page_policy.with_policy(output)
+
+
+@event_priority(-100)  # after the plugin that writes the index
+def on_post_build(config: MkDocsConfig) -> None:
+    """Add names and synonyms to the index of the search."""
+    try:
+        search_words.add_to_site(Path(config.site_dir))
+    except search_words.SearchError as error:
+        raise PluginError(str(error)) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,38 @@ SEARCHES = {
     "jvp": "/reference/derivatives/#tinynode.transforms.linear.jvp",
 }
 """The first entry below a page that the search gives."""
+
+ANSWERS = {
+    "no_grad": "sharp-bits/",
+    "save model": "getting-started/",
+    "chain rule": "tutorials/step02_backward_by_hand/",
+    "weight decay": "overfitting/",
+    "weight_decay": "overfitting/",
+    "install": "getting-started/",
+    "early stopping": "overfitting/",
+    "validation set": "overfitting/",
+    "cuda": "gpu/",
+    "chainer": "from-chainer/",
+    "read the core": "read-the-core/",
+}
+"""The first page for the words of a newcomer."""
+
+ASK = """async ([queries, worker]) => {
+  const index = await (await fetch("/search/search_index.json")).json();
+  const search = new Worker(worker);
+  const ask = (message, type) => new Promise((resolve) => {
+    search.onmessage = ({ data }) => data.type === type && resolve(data.data);
+    search.postMessage(message);
+  });
+  await ask({ type: 0, data: { ...index, options: {} } }, 1);
+  const found = {};
+  for (const query of queries) {
+    const { items } = await ask({ type: 2, data: query }, 3);
+    found[query] = (items[0] ?? []).map(({ location, title }) => [location, title]);
+  }
+  return found;
+}"""
+"""Asks the worker of the site's search; gives the entries of the first page by query."""
 
 PLACES = (
     "",
@@ -56,6 +89,27 @@ def first_result(page: Any, words: str) -> str:
     page.wait_for_timeout(500)  # the results of the last letter
     link = page.locator(".md-search-result__item").first.locator("a").nth(1)
     return str(link.evaluate("a => new URL(a.href).pathname + new URL(a.href).hash"))
+
+
+def answers(page: Any, queries: list[str]) -> dict[str, list[tuple[str, str]]]:
+    """Address and title of the entries of the first page, for each query."""
+    config = "JSON.parse(document.getElementById('__config').textContent)"
+    worker = page.evaluate(f"new URL({config}.search, location).href")
+    found = page.evaluate(ASK, [queries, worker])
+    tag = re.compile(r"</?\w+>")
+    return {q: [(place, tag.sub("", title)) for place, title in all_] for q, all_ in found.items()}
+
+
+def check_search(page: Any, index: dict[str, Any]) -> None:
+    """Words of newcomers find their page first, and whole names with ``_`` their own entry."""
+    titles = {entry["title"] for entry in index["docs"]}
+    names = sorted(title for title in titles if re.fullmatch(r"[a-z]\w*_\w+", title))
+    assert len(names) > 300
+    found = answers(page, [*ANSWERS, *names])
+    first = {query: found[query][0][0].partition("#")[0] for query in ANSWERS}
+    assert first == ANSWERS
+    lost = [name for name in names if name not in [title for _, title in found[name]]]
+    assert lost == []
 
 
 def check_width(page: Any, place: str, width: int) -> None:
@@ -98,6 +152,7 @@ def test_the_site_in_a_browser(browser: Any, tmp_path: Path) -> None:
         found = {words: first_result(page, words) for words in SEARCHES}
         assert {w: r[-len(SEARCHES[w]) :] for w, r in found.items()} == SEARCHES
         page.goto(home)
+        check_search(page, page.request.get(f"{home}search/search_index.json").json())
         page.get_by_role("link", name="Start in the browser").click()
         assert "/tutorials/" in page.url
         for place in ("tutorials/step13_no_grad_and_unchain/", "reference/functions/losses/"):
