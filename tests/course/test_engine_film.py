@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 from collections.abc import Iterator
@@ -115,6 +116,33 @@ def test_a_script_beside_the_learners_package_is_filmed(tmp_path: Path) -> None:
     assert status == 0
     assert [node.label for node in film.nodes] == ["w", "Square", "loss"]
     assert [one["kind"] for one in film.steps] == ["forward", "sweep", "backward", "end"]
+
+
+def test_a_film_of_a_network_has_questions_that_no_wrong_shape_answers() -> None:
+    package = engine("08")
+    package.seed(0)
+    nn = importlib.import_module("mynode.nn")
+    net = nn.Sequential(nn.Linear(2, 8), package.relu, nn.Linear(8, 1))
+    points = np.ones((50, 2))
+    with tn.show.record() as film:
+        package.sum(net(points)).backward()
+    film.quiz()
+    questions = film.data()["questions"]
+    assert questions[0]["text"].endswith("Which function's backward runs first?")
+    assert questions[0]["answer"] == "Sum" and len(questions[0]["choices"]) >= 3
+    assert [1, 8] in [one["answer"] for one in questions]
+
+    def wrong(self: Any, targets: Any, grad_outputs: Any) -> Any:
+        return tuple(np.ones(7) for _ in self.inputs)
+
+    linear = importlib.import_module("mynode.functions.network").Linear
+    with pytest.MonkeyPatch.context() as patch, tn.show.record() as film:
+        patch.setattr(linear, "backward", wrong)
+        loss = package.sum(nn.Linear(2, 8)(points))
+        with contextlib.suppress(Exception):
+            loss.backward()
+    film.quiz()
+    assert [7] not in [one["answer"] for one in film.data()["questions"]]
 
 
 def test_an_error_of_the_engine_ends_the_sweep_and_is_raised() -> None:

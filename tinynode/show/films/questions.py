@@ -43,6 +43,12 @@ MOST_ANSWERS = 36
 QUOTAS = {"next": 3, "how": 2, "gradient": 3, "update": 1, "value": 2}
 """How many automatic questions of each sort a film gets first."""
 
+PLAIN_QUOTAS = {"first": 1, "shape": 3}
+"""The sorts for a film without any other question: networks have too many numbers to compute."""
+
+MOST_CHOICES = 6
+"""A question about the first function has at most so many choices."""
+
 ASKED_SIZE = 3
 """An automatic question asks for at most so many numbers."""
 
@@ -240,12 +246,18 @@ class _Scene:
 
 def _automatic_questions(data: dict[str, Any], most: int) -> list[Question]:
     """Questions about sensible steps of a film, in the order of the steps; one a step."""
-    sorts: dict[str, list[Question]] = {sort: [] for sort in QUOTAS}
+    return _chosen(data, QUOTAS, most) or _chosen(data, PLAIN_QUOTAS, most)
+
+
+def _chosen(data: dict[str, Any], quotas: Mapping[str, int], most: int) -> list[Question]:
+    """Questions of the sorts with a quota."""
+    sorts: dict[str, list[Question]] = {sort: [] for sort in quotas}
     for scene, iteration, number in _scenes(data):
         for sort, question in _questions_about(scene):
-            sorts[sort].append({"iteration": iteration, "step": number, **question})
+            if sort in sorts:
+                sorts[sort].append({"iteration": iteration, "step": number, **question})
     chosen: dict[tuple[int, int], Question] = {}
-    for sort, quota in QUOTAS.items():
+    for sort, quota in quotas.items():
         for question in _spread([q for q in sorts[sort] if _place(q) not in chosen], quota):
             chosen.setdefault(_place(question), question)
     for question in [question for found in sorts.values() for question in found]:
@@ -306,6 +318,8 @@ def _questions_about(scene: _Scene) -> Iterator[tuple[str, Question]]:
             ("next", _next_question(scene)),
             ("gradient", _gradient_question(scene)),
             ("how", _how_question(scene)),
+            ("first", _first_question(scene)),
+            ("shape", _shape_question(scene)),
         ]
     elif kind == "update":
         found = [("update", _update_question(scene))]
@@ -425,6 +439,52 @@ def _how_question(scene: _Scene) -> Question | None:
             FIRST if how == "first" else ADDED,
             first if how == "first" else added,
             (FIRST, ADDED),
+        )
+    return None
+
+
+def _first_question(scene: _Scene) -> Question | None:
+    """Which function's backward runs first?"""
+    queue = scene.before["queue"]
+    if scene.before["kind"] != "sweep" or len(queue) != 1 or not scene.before["grad_outputs"]:
+        return None
+    first = scene.labels[scene.step["function"]]
+    labels = [label for name, label in scene.labels.items() if name[0] == "f" and label != first]
+    others = list(dict.fromkeys(labels))[-MOST_CHOICES + 1 :]
+    if not others or queue[0][1] != scene.step["function"]:
+        return None
+    start = scene.labels[scene.before["grad_outputs"][0][0]]
+    return _question(
+        "choice",
+        f"Backward starts at {start}. Which function's backward runs first?",
+        first,
+        f"Only the function that made {start} has all its gradients: {first}.",
+        sorted([first, *others]),
+    )
+
+
+def _shape_question(scene: _Scene) -> Question | None:
+    """What is the shape of the gradient that the next backward gives? Of a leaf, if possible.
+
+    A wrong shape, of an engine under construction, is no answer.
+    """
+    values, forward = scene.data["values"], scene.forward
+    operands = {} if forward is None else dict(forward["inputs"])
+    computed = {edge["to"] for edge in scene.edges if edge["from"][0] == "f"}
+    entries = sorted(_single_entries(scene.step), key=lambda entry: entry[0] in computed)
+    for name, value, _, _ in entries:
+        operand = operands.get(name)
+        if value is None or operand is None or not values[value]["shape"]:
+            continue
+        shape = list(values[value]["shape"])
+        if shape != list(values[operand]["shape"]):
+            continue
+        function, label = scene.labels[scene.step["function"]], scene.labels[name]
+        return _question(
+            "numbers",
+            f"{function}'s backward runs next. What is the shape of its gradient of {label}?",
+            shape,
+            f"A gradient has the shape of its variable: {label} has {tuple(shape)}.",
         )
     return None
 
