@@ -147,7 +147,7 @@ print(f"{float(norm(np.array([3.0, 4.0])))} {float(norm(tn.asarray([3.0, 4.0])))
 # ## Exercise
 # The standard is the interface, so your own kind of number can go through the same code. A **dual
 # number** is a pair: a value, and its rate of change. Your file has dual numbers with `+`, `-`,
-# `*` and `/`. Write their namespace. Then code of others computes derivatives **forward**,
+# `*` and `/`. Write their namespace. Then other people's code computes derivatives **forward**,
 # without any graph.
 #
 #     python -m tinynode.learn start interface

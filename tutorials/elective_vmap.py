@@ -203,8 +203,8 @@ print(outer(a).shape, np.allclose(tn.to_host(outer(a)), a @ b.T))
 #
 # ## Exercise
 # Write a small backend of this kind: arrays with a hidden axis, a namespace with `add`,
-# `multiply`, `sum` and `matmul`, and `vmap` itself. Then code of others, written for one example,
-# runs on all.
+# `multiply`, `sum` and `matmul`, and `vmap` itself. Then other people's code, written for one
+# example, runs on all.
 #
 #     python -m tinynode.learn start vmap
 #     python -m tinynode.learn check vmap

@@ -292,8 +292,8 @@ tn.show.matrix(
 # Give your package a memory. This page shows `TakeRows`, `embedding` and the layer `Embedding`.
 # Yours to find:
 #
-# - `functions/exponential.py`: `Sigmoid` and `sigmoid`. Of -1000 comes 0, without a warning. The
-#   equation $\sigma(a) = \frac{1}{2} \tanh \frac{a}{2} + \frac{1}{2}$ helps.
+# - `functions/exponential.py`: `Sigmoid` and `sigmoid`. The sigmoid of -1000 is 0, without a
+#   warning. The equation $\sigma(a) = \frac{1}{2} \tanh \frac{a}{2} + \frac{1}{2}$ helps.
 # - `nn/recurrent_layers.py`: `GRUCell`. Its six matrices are layers `Linear`; the stub has their
 #   names.
 # - `functions/activation.py`: `Softmax` and `softmax`, over the last axis. With $y$ the softmax of

@@ -58,7 +58,7 @@ class CreationFunctions(NamespaceBase):
         y = x if device is None else functions.to_device(x, self._at(device).device)
         y = self.astype(y, y.dtype if dtype is None else dtype, copy=bool(copy) and y is x)
         if y is x and x.is_leaf and copy is None and config.enable_backprop:
-            return functions.identity(x)  # code of others may write to it, and leave the leaf
+            return functions.identity(x)  # other people's code may write to it, and leave the leaf
         if copy is False and y is not x:
             raise ValueError("xp.asarray: copy=False, but the dtype or the device has to change.")
         return y

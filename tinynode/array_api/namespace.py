@@ -45,7 +45,7 @@ class FFTNamespace(Fourier):
 class ArrayNamespace(
     ElementwiseFunctions, Statistical, Searching, Manipulation, CreationFunctions, DataTypes
 ):
-    """The Array API standard 2025.12 for Variables of a device: ``xp`` in code of others.
+    """The Array API standard 2025.12 for Variables of a device: ``xp`` in other people's code.
 
     The differentiable functions call ``tinynode.functions``. Other functions compute on arrays and
     give Variables without a gradient. Raw arrays among the arguments are wrapped.

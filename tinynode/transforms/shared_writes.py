@@ -22,7 +22,7 @@ Change = tuple[Variable, Array]
 
 
 def finish_write(x: Any, result: Variable, operation: str) -> None:
-    """Move x to the result of a write; in the code of others with all that would share the memory.
+    """Move x to the result of a write; in foreign code with all that would share the memory.
 
     Args:
         x: the written Variable, or a stand-in for one.

@@ -34,7 +34,7 @@ def expect_slope(work, function, point, look):
 def check_namespace(work):
     """A Dual gives one namespace, and asarray makes Duals."""
     x = work.Dual([1.0, 2.0], [1.0, 0.0])
-    look = "Return the object XP: code of others compares namespaces with `is`."
+    look = "Return the object XP: other people's code compares namespaces with `is`."
     xp = x.__array_namespace__()
     expect_equal("one namespace", xp is (x + x).__array_namespace__(), True, look)
     look = "A Dual stays as it is; a number becomes a Dual with the rate 0."
@@ -68,7 +68,7 @@ def check_functions(work):
 
 
 def distance(x):
-    """Code of others: the distance from 1, written for the standard."""
+    """Other people's code: the distance from 1, written for the standard."""
     xp = x.__array_namespace__()
     return xp.sqrt(xp.sum((x - 1.0) * (x - 1.0)))
 

@@ -139,7 +139,7 @@ def check_vmap(work):
 
 
 def network(x, w, v, b):
-    """Code of others, for one example: x: (k), w: (k, m), v: (m), b: () -> ()."""
+    """Other people's code, for one example: x: (k), w: (k, m), v: (m), b: () -> ()."""
     xp = x.__array_namespace__()
     h = xp.exp(-0.5 * (x @ w) * (x @ w))
     return xp.sum(h * b, axis=-1) + v @ h

@@ -1,4 +1,4 @@
-"""Drills of the interface: dual numbers under code of others."""
+"""Drills of the interface: dual numbers under other people's code."""
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def draw_wave(rng):
 
 
 def drill_wave(work, inputs):
-    """Code of others gives its derivative along a direction"""
+    """Other people's code gives its derivative along a direction"""
     found = []
     for rate in inputs["rates"]:
         y = work.wave(work.Dual(inputs["value"], rate))

@@ -73,6 +73,6 @@ class Dual:
 
 
 def wave(x):
-    """Code of others: it knows nothing of dual numbers."""
+    """Other people's code: it knows nothing of dual numbers."""
     xp = x.__array_namespace__()
     return xp.sum(xp.exp(-x * x) * xp.sin(3 * x))

@@ -104,7 +104,7 @@ def vmap(f, in_axes):
 
 
 def softmax_layer(x, w, b):
-    """Code of others, for one example: x: (k), w: (k, m), b: () -> (m)."""
+    """Other people's code, for one example: x: (k), w: (k, m), b: () -> (m)."""
     xp = x.__array_namespace__()
     powers = xp.exp(x @ w + b)
     return powers * (1.0 + xp.sum(powers, axis=-1))

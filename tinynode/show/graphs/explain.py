@@ -257,7 +257,7 @@ def _reasons_in_graph(x: Variable) -> list[str]:
         ]
     creator = x.creator_node
     if creator is not None:
-        return [f"it was computed by {creator.label}, and so it is no leaf.", *_intermediate(x)]
+        return [f"it was computed by {creator.label}, so it is not a leaf.", *_intermediate(x)]
     ask = f"Which one it is, {_name(x)}.explain_grad(y) says, with y the Variable to start from."
     if x.rank > 0:
         return [

@@ -1,6 +1,6 @@
 """Powers and exponentials.
 
-Step 17: Sigmoid and sigmoid are yours. Of -1000 comes 0, without an overflow.
+Step 17: Sigmoid and sigmoid are yours. The sigmoid of -1000 is 0, without an overflow.
 """
 
 import numpy as np
