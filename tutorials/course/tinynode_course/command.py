@@ -27,6 +27,7 @@ from tinynode_course import (
 )
 from tinynode_course.judge import classes
 from tinynode_course.progress import PROGRAM, open_progress, say_next
+from tinynode_course.recall import review
 from tinynode_course.sources import Step
 
 FIRST = f"""\
@@ -41,6 +42,7 @@ Make a folder of your own and work there. For each step
   {PROGRAM} show 01     compares your work with a solution
   {PROGRAM} take 01     takes the reference, if you skip the step
   {PROGRAM} hunt 06     scores your own tests, by planted bugs
+  {PROGRAM} review      asks about past steps: two minutes a day
   {PROGRAM} status      says which parts of mynode are yours
   {PROGRAM} list        lists all steps, and what you have done
   {PROGRAM} notebooks   makes Jupyter notebooks of all steps (--help: of some)
@@ -82,6 +84,7 @@ def _parser() -> Parser:
     run.add_argument("--mine", action="store_true", help="with your own mynode")
     run.add_argument("--no-pager", action="store_true", help="print all of it at once")
     run.add_argument("--no-questions", action="store_true", help="ask for no prediction")
+    review.add_arguments(_add(commands, "review", review.run, review.SUMMARY, False))
     hunts.add_arguments(_add(commands, "hunt", hunts.run, hunts.SUMMARY, False))
     classes.add_arguments(_add(commands, "class", classes.run_judge, classes.SUMMARY, False))
     report.add_arguments(_add(commands, "report", report.run, report.SUMMARY, False))

@@ -158,6 +158,7 @@ FACTS: dict[str, tuple[type, ...]] = {
     "hunt": (dict, int),
     "passed": (bool,),
     "predictions": (list, str),
+    "review": (dict, list, int),
     "started": (bool,),
     "taken": (dict, dict, str),
 }
