@@ -67,9 +67,9 @@ print("weights @ values    ", (weights @ heads).shape, "batch, heads, length, si
 # %% [markdown]
 # No loop goes over texts or heads. A **stack** of matrices is multiplied in one call: the last two
 # axes are the matrix, the axes in front count the matrices. For each pair of matrices, the
-# gradients of $Z = X Y$ are those that you know:
+# gradients of $z = x y$ are those that you know:
 #
-# $$G_X = G_Z Y^T \qquad G_Y = X^T G_Z$$
+# $$g_x = g_z\, y^T \qquad g_y = x^T g_z$$
 #
 # The axes in front are broadcast, as in step 7. So the gradient of a matrix that was used many
 # times is a sum. `unbroadcast` adds it up.
