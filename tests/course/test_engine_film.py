@@ -17,7 +17,7 @@ from tinynode.show.films.scripts import film_of_script
 from tinynode_course import mynode, use_mynode
 from tinynode_course.mynode import write_files
 
-STAGES = [one.key for one in mynode.builders()]
+STAGES = [one.key for one in mynode.steps_that_build()]
 WITH_SWEEPS = [key for key in STAGES if key >= "04"]
 
 

@@ -36,7 +36,7 @@ from tinynode_course.judge.inside import lock, wire
 from tinynode_course.judge.rewriting import rewritten
 
 STEPS = [step for step in sources.steps() if plans.drills_of(step).exists()]
-LAST = mynode.builders()[-1].key
+LAST = mynode.steps_that_build()[-1].key
 UNJUDGED = {"devices"}  # its exercise is a kernel for a GPU
 MISSED = {
     ("portability", "a method of NumPy's arrays is left"),
@@ -193,9 +193,12 @@ def test_drills_fit_later_stages(step: sources.Step, each: int) -> None:
     if not step.builds:
         pytest.skip("an exercise in a file of its own")
     one = plan(step.name)
-    keys_ = [later.key for later in mynode.builders()]
-    for key in keys_[keys_.index(step.key) :][::-1][::each]:
-        files = {f"mynode/{path}": text for path, text in mynode.reference(key).items()}
+    own = mynode.changed(step.key) if step.kind == "elective" else {}
+    first = step.key if step.kind == "step" else mynode.earlier(step)[-1].key
+    keys_ = [later.key for later in mynode.steps_that_build() if later.key >= first]
+    for key in keys_[::-1][::each]:
+        stage = mynode.reference(key) | own
+        files = {f"mynode/{path}": text for path, text in stage.items()}
         found = plans.run(one, files)
         assert [plans.verdict(one, place, *got) for place, got in enumerate(found)] == [""] * len(
             found

@@ -187,7 +187,7 @@ def test_an_exercise_is_examined_in_this_process(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_stubs_join_the_learners_package(tmp_path: Path) -> None:
     page = page_of(BUILDER, tmp_path)
-    earlier = [step.key for step in mynode.builders() if step.key < BUILDER.key]
+    earlier = [step.key for step in mynode.earlier(BUILDER)]
     (event,) = page.ask(do="start", files={}, take=earlier)
     assert set(event["files"]) >= {f"mynode/{path}" for path in mynode.reference(earlier[-1])}
     (again,) = page.ask(do="start", files=event["files"], take=[])

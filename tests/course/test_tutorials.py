@@ -241,11 +241,14 @@ def test_the_checks_hold_on_later_stages_until_the_last_that_they_fit(
 ) -> None:
     """On the engines of steps 9 and 13, and on the last stage that the checks fit."""
     module = sources.load(step.check, f"tinynode_check_{step.name}")
-    until = getattr(module, "UNTIL", BUILDERS[-1].key)
-    for later in BUILDERS:
-        if step.key < later.key <= until and later.key in ("09", "13", until):
+    steps = mynode.steps_that_build()
+    until = getattr(module, "UNTIL", steps[-1].key)
+    own = mynode.changed(step.key) if step.kind == "elective" else {}
+    first = step.key if step.kind == "step" else mynode.earlier(step)[-1].key
+    for later in steps:
+        if first < later.key <= until and later.key in ("09", "13", until):
             folder = tmp_path / later.key
-            mynode.write_files(mynode.reference(later.key), folder / mynode.NAME)
+            mynode.write_files(mynode.reference(later.key) | own, folder / mynode.NAME)
             events = events_of(step, folder / step.work)
             assert verdict(events), f"on the stage of step {later.key}: {json.dumps(events)}"
 
@@ -253,7 +256,7 @@ def test_the_checks_hold_on_later_stages_until_the_last_that_they_fit(
 def test_a_learner_who_takes_every_step_has_the_reference() -> None:
     """The references of the steps, taken by definitions, are the stage: none is left behind."""
     files: mynode.Files = {}
-    for step in mynode.builders():
+    for step in mynode.steps_that_build():
         for path in mynode.changed(step.key):
             files[path], _ = mynode.taken(files.get(path, ""), step.key, path)
         stage = mynode.reference(step.key)
@@ -264,6 +267,18 @@ def test_a_learner_who_takes_every_step_has_the_reference() -> None:
                 n: d.meaning for n, d in theirs.items()
             }, f"{path}: the stage of step {step.key} leaves a definition out, or renames it"
             assert set(mynode.imports(text)) <= set(mynode.imports(files[path])), path
+
+
+def test_an_elective_has_files_of_its_own_in_mynode() -> None:
+    """So electives fit every stage from the needed step on, in any order."""
+    taken = set(mynode.reference(mynode.steps_that_build()[-1].key))
+    electives = [step for step in mynode.builders() if step.kind == "elective"]
+    assert {step.key for step in electives} == set(mynode.NEEDS)
+    for step in electives:
+        own = set(mynode.changed(step.key))
+        assert own and not own & taken, f"{step.key}: {sorted(own & taken)} stand elsewhere too"
+        assert set(mynode.read_files(step.stub)) <= own
+        taken |= own
 
 
 def mistakes() -> list[tuple[Step, int]]:

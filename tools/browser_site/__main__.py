@@ -117,7 +117,7 @@ def add_tags(page: Path, folder: str, script: str, step: str = "") -> None:
 def facts(step: Step) -> dict[str, Any]:
     """The facts that a page needs before Python runs."""
     code = [cell.source for cell in cells.read(step.path) if cell.kind == "code"]
-    earlier = [one for one in mynode.builders() if one.key < step.key] if step.builds else []
+    earlier = mynode.earlier(step) if step.builds else []
     return {
         "key": step.key,
         "name": step.name,

@@ -77,9 +77,9 @@ def require_earlier(step: Step, progress: Progress) -> None:
     Raises:
         CommandError: An earlier step was neither passed nor taken; the message has the commands.
     """
-    for earlier in mynode.builders():
+    for earlier in mynode.earlier(step):
         facts = progress.of(earlier.key)
-        if earlier.key < step.key and not (facts.get("passed") or facts.get("taken")):
+        if not (facts.get("passed") or facts.get("taken")):
             raise CommandError(
                 f"step {step.key} builds on step {earlier.key}, which is open. Do it first:  "
                 f"{PROGRAM} start {earlier.key}   Or take its reference:  "
@@ -194,7 +194,8 @@ def outgrown(step: Step, progress: Progress) -> str:
     if not step.builds:
         return ""
     until = getattr(step.check_module(), "UNTIL", "99")
-    started = [s.key for s in mynode.builders() if progress.of(s.key).get("started")]
+    steps = mynode.steps_that_build()
+    started = [one.key for one in steps if progress.of(one.key).get("started")]
     if not started or started[-1] <= until:
         return ""
     return (

@@ -270,7 +270,7 @@ def _files_of(step: Step, progress: Progress) -> list[tuple[str, str, str, str, 
 
 def _stage(progress: Progress) -> str:
     """The last started step of the package."""
-    keys = [step.key for step in mynode.builders()]
+    keys = [step.key for step in mynode.steps_that_build()]
     return ([key for key in keys if progress.of(key).get("started")] or keys)[-1]
 
 
@@ -287,7 +287,7 @@ def _taken(progress: Progress) -> dict[str, dict[str, str]]:
 @functools.cache
 def _names_of(key: str, stage: str) -> dict[str, list[str]]:
     """The definitions of a step, without later changes up to a stage, by file."""
-    later = [step.key for step in mynode.builders() if key < step.key <= stage]
+    later = [step.key for step in mynode.steps_that_build() if key < step.key <= stage]
     changed = {(path, name) for one in later for path, name in _changed_by(one)}
     found: dict[str, list[str]] = {}
     for path, name in _changed_by(key):

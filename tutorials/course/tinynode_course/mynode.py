@@ -54,9 +54,30 @@ def write_files(files: Files, folder: Path) -> None:
         path.write_text(text, encoding="utf-8", newline="\n")
 
 
+NEEDS: dict[str, str] = {}
+"""For an elective that builds a part of ``mynode``: the last step that the elective needs.
+
+The part of an elective has files of its own, so electives can be done in any order.
+"""
+
+
 def builders() -> list[Step]:
-    """The steps that build ``mynode``, in order."""
+    """The steps that build ``mynode``, in order, then the electives."""
     return [step for step in sources.steps() if step.part.is_dir()]
+
+
+def steps_that_build() -> list[Step]:
+    """The numbered steps that build ``mynode``, in order."""
+    return [step for step in builders() if step.kind == "step"]
+
+
+def earlier(step: Step) -> list[Step]:
+    """The steps with the parts of ``mynode`` that a step or an elective builds on, in order."""
+    numbered = steps_that_build()
+    if step.kind == "step":
+        return [one for one in numbered if one.key < step.key]
+    last = NEEDS.get(step.key, numbered[-1].key)
+    return [one for one in numbered if one.key <= last]
 
 
 def changed(key: str) -> Files:
@@ -72,12 +93,17 @@ def reference(key: str) -> Files:
         CommandError: No step up to this one builds ``mynode``.
     """
     last = sources.find(key)
-    files: Files = {}
-    for step in builders():
-        if sources.order(step) <= sources.order(last):
-            files |= read_files(step.part)
+    files = before(key) | read_files(last.part)
     if not files:
         raise CommandError(f"{NAME} begins after step {key}")
+    return files
+
+
+def whole() -> Files:
+    """The package after all steps and electives, by the reference."""
+    files: Files = {}
+    for step in builders():
+        files |= read_files(step.part)
     return files
 
 
@@ -99,8 +125,10 @@ def mistake(key: str, path: str, old: str, new: str, *more: tuple[str, str]) -> 
 
 def before(key: str) -> Files:
     """The stage before a step; {} for the first step."""
-    earlier = [step.key for step in builders() if step.key < sources.find(key).key]
-    return reference(earlier[-1]) if earlier else {}
+    files: Files = {}
+    for step in earlier(sources.find(key)):
+        files |= read_files(step.part)
+    return files
 
 
 @dataclass(frozen=True)
@@ -212,11 +240,15 @@ def _inserted(text: str, new: Definition, order: Sequence[str]) -> str:
 
 
 def tasks(step: Step) -> dict[str, str]:
-    """The tasks of a step by file: in the docstring of a stub, the text from "Step 5: " on."""
+    """The tasks of a step by file: in the docstring of a stub, the text from "Step 5: " on.
+
+    The mark of an elective is "Elective bytes: ".
+    """
+    start = f"Step {int(step.key)}: " if step.kind == "step" else f"Elective {step.key}: "
     found = {}
     for path, text in read_files(step.stub).items():
         said = ast.get_docstring(ast.parse(text)) or ""
-        _, mark, task = said.partition(f"Step {int(step.key)}: ")
+        _, mark, task = said.partition(start)
         if mark:
             found[path] = " ".join(task.split())
     return found

@@ -111,8 +111,8 @@ def _drills(module: types.ModuleType) -> list[tuple[str, types.FunctionType]]:
 
 
 def reference(step: Step) -> Files:
-    """The files of a perfect submission: the last stage of ``mynode``, and the solution."""
-    files = _package(mynode.reference(mynode.builders()[-1].key))
+    """The files of a perfect submission: the whole ``mynode``, and the solution."""
+    files = _package(mynode.whole())
     if not step.builds:
         files[step.work] = step.solution.read_text(encoding="utf-8")
     return files
@@ -121,8 +121,7 @@ def reference(step: Step) -> Files:
 def stub(step: Step) -> Files:
     """The files of a submission without work on a step: all before, and the step's stubs."""
     if not step.builds:
-        last = mynode.reference(mynode.builders()[-1].key)
-        return {**_package(last), step.work: step.stub.read_text(encoding="utf-8")}
+        return {**_package(mynode.whole()), step.work: step.stub.read_text(encoding="utf-8")}
     files = mynode.before(step.key)
     for path, text in mynode.read_files(step.stub).items():
         order = list(mynode.definitions(mynode.changed(step.key).get(path, "")))
