@@ -205,8 +205,9 @@ tn.show.lines(
 )
 
 # %% [markdown]
-# **Cost.** A gradient has as many bytes as its parameter, so training needs the bytes of the
-# parameters twice.
+# **Cost.** A gradient has as many bytes as its parameter. Training needs two more kinds of arrays:
+# the memory of the optimizer, which is empty here, and the arrays that backward needs. The second
+# kind grows with the number of images (step 12). The elective `bytes` counts all four kinds.
 
 # %%
 print("bytes of the parameters:", sum(tn.to_host(p).nbytes for p in net.parameters()))
