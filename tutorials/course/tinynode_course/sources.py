@@ -49,7 +49,8 @@ PARTS = (
 ORDER = (
     *("registry", "backward_network", "portability", "interface", "devices", "fast_path"),
     *("compile", "net_in_c", "forward_mode", "vmap", "jacobians", "your_own_backend"),
-    *("processes", "gradient_penalty", "tiny_gpt", "differential_equation", "implicit_layer"),
+    *("processes", "bytes"),
+    *("gradient_penalty", "tiny_gpt", "differential_equation", "implicit_layer"),
     "your_own_function",
 )
 """The electives and capstones in the order of the list; others follow."""
