@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from tinynode_course import mynode
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "tutorials" / "examples"
@@ -125,3 +129,44 @@ def test_a_table_that_cannot_be_read_is_an_error_and_stays(
     done = run_on_table(tmp_path, table)
     assert done.returncode != 0 and message in done.stderr, done.stderr
     assert (tmp_path / "mydata.csv").exists() == (table is not None)
+
+
+def write_sonnets(folder: Path, updates: int) -> subprocess.Popen[str]:
+    """The long run of step 20, with the ``mynode`` of the folder."""
+    program = EXAMPLES / "write_sonnets.py"
+    return subprocess.Popen(
+        [sys.executable, "-B", "-u", "-W", "error", program, f"--updates={updates}"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={"PYTHONPATH": f"{ROOT}:{ROOT / 'backends'}", "OPENBLAS_NUM_THREADS": "1"},
+    )
+
+
+@pytest.mark.slow
+def test_the_sonnets_are_written_after_an_interrupt_too_and_the_training_goes_on(
+    tmp_path: Path,
+) -> None:
+    mynode.write_files(mynode.reference("20"), tmp_path / mynode.NAME)
+    with write_sonnets(tmp_path, 1000) as stopped:
+        assert stopped.stdout is not None
+        assert stopped.stdout.readline() == "the engine: mynode of this folder\n"
+        assert "174508 parameters" in stopped.stdout.readline()
+        time.sleep(1)  # the training has begun
+        stopped.send_signal(signal.SIGINT)
+        printed, errors = stopped.communicate(timeout=100)
+    assert (stopped.returncode, errors) == (0, "")
+    assert "stopped; write_sonnets.npz has the training so far" in printed
+    found = re.search(r"update (\d+)/1000", printed)
+    assert found is not None
+    count = int(found[1])
+    assert count < 100
+    with write_sonnets(tmp_path, count + 5) as resumed:
+        printed, errors = resumed.communicate(timeout=100)
+    assert (resumed.returncode, errors) == (0, "")
+    assert f"goes on after update {count}\nupdate {count + 5}/{count + 5}" in printed
+    losses = re.search(r"of the test: (\d\.\d+); table of letter pairs: (\d\.\d+)", printed)
+    assert losses is not None and float(losses[1]) < 4.5 and losses[2] == "2.495"
+    assert len(re.findall(r"\d+% of \d+ words stand in the sonnets", printed)) == 2
+    assert {path.name for path in tmp_path.iterdir()} == {mynode.NAME, "write_sonnets.npz"}

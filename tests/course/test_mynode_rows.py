@@ -35,7 +35,7 @@ import tinynode as tn
 from tinynode import functions as fn
 from tinynode_course import mynode, use_mynode
 
-LAST = "19"
+LAST = "20"
 """The last step before gradients of gradients."""
 
 OPERATIONS = (
@@ -50,6 +50,7 @@ SCALARS = "NumPy's scalars, with the weight of Python's numbers"
 
 OWN_LAYERS = {
     "Block": "the package's TransformerBlock has more options",
+    "GPT": "the package has the blocks, and a model of language is a program of its user",
     "GRUCell": "the course writes the paper's formula, the package PyTorch's",
     "MultiHeadAttention": "the course names four Linear layers, the package has PyTorch's names",
     "Residual": "in the package a model's own forward adds x",
@@ -315,5 +316,5 @@ def test_names_and_parameters_are_those_of_the_package(package: Any) -> None:
 def test_the_package_stays_small() -> None:
     files = mynode.reference(LAST)
     lines = sum(len(text.splitlines()) for text in files.values())
-    assert lines < 1850, f"{lines} lines in {len(files)} files"
+    assert lines < 1950, f"{lines} lines in {len(files)} files"
     assert max(len(text.splitlines()) for text in files.values()) < 200

@@ -1,0 +1,2 @@
+from mynode.nn import schedules
+from mynode.nn.language_model import GPT

@@ -1,0 +1,42 @@
+"""A model of language: scores for the next token at each place, and texts drawn from them.
+
+Step 20: GPT and draw_token are yours. The page shows write. The attributes of GPT are, in this
+order: length, tokens, places, dropout, blocks, norm, head. The dropout works on the sum of the two
+embeddings, and on the output of each block.
+"""
+
+import numpy as np
+from mynode import random
+from mynode.configuration import no_backprop_mode, using_config
+from mynode.nn.layers import Dropout, Embedding, Linear
+from mynode.nn.module import Module
+from mynode.nn.normalization_layers import LayerNorm
+from mynode.nn.transformer import Block
+
+
+class GPT(Module):
+    """Embeddings of tokens and of places, blocks, a norm, and a score for each next token.
+
+    tokens: (batch, n), integers, n <= length -> scores: (batch, n, size of the vocabulary)
+
+    Source: Radford et al., Language Models are Unsupervised Multitask Learners, 2019.
+    """
+
+    def __init__(self, vocabulary, length, size, heads, blocks, dropout=0.0):
+        raise NotImplementedError("step 20: GPT.__init__")
+
+    def forward(self, tokens):
+        raise NotImplementedError("step 20: GPT.forward; of more than length places, a ValueError")
+
+
+def draw_token(scores, temperature=1.0):
+    """A token, drawn by softmax(scores / temperature). scores: (size of the vocabulary), array
+
+    A low temperature prefers likely tokens; near 0, the likeliest one is always drawn.
+    """
+    raise NotImplementedError("step 20: draw_token")
+
+
+def write(model, tokens, count, temperature=1.0):
+    """The tokens, and count further ones, each drawn by the model that read those before."""
+    raise NotImplementedError("step 20: write")
