@@ -35,7 +35,7 @@ import tinynode as tn
 from tinynode import functions as fn
 from tinynode_course import mynode, use_mynode
 
-LAST = "20"
+LAST = "21"
 """The last step before gradients of gradients."""
 
 OPERATIONS = (
@@ -316,5 +316,5 @@ def test_names_and_parameters_are_those_of_the_package(package: Any) -> None:
 def test_the_package_stays_small() -> None:
     files = mynode.reference(LAST)
     lines = sum(len(text.splitlines()) for text in files.values())
-    assert lines < 1950, f"{lines} lines in {len(files)} files"
+    assert lines < 2200, f"{lines} lines in {len(files)} files"
     assert max(len(text.splitlines()) for text in files.values()) < 200

@@ -1,0 +1,77 @@
+"""Low-rank adaptation: a large frozen matrix, and a small trained product beside it."""
+
+import numpy as np
+from mynode.functions.network import linear
+from mynode.nn.initializers import lecun_normal
+from mynode.nn.layers import Linear
+from mynode.nn.module import Module
+from mynode.nn.parameter import Parameter
+
+
+class LoRALinear(Module):
+    """y = x W^T + bias + scale * (x A^T) B^T: only A and B are trained; W and bias are frozen.
+
+    A: (rank, in_size), B: (out_size, rank). B begins as zeros: y begins as that of the layer.
+
+    Source: Hu et al., LoRA: Low-Rank Adaptation of Large Language Models, 2021.
+    """
+
+    def __init__(self, layer, rank, scale=1.0):
+        self.weight = layer.weight.array
+        self.bias = None if layer.bias is None else layer.bias.array
+        self.scale = scale
+        out_size, in_size = self.weight.shape
+        dtype = self.weight.dtype
+        self.a = Parameter(lecun_normal((rank, in_size)).astype(dtype), name="a")
+        self.b = Parameter(np.zeros((out_size, rank), dtype), name="b")
+
+    def forward(self, x):
+        y = linear(x, self.weight) + self.scale * linear(linear(x, self.a), self.b)
+        return y if self.bias is None else y + self.bias
+
+    def merged(self):
+        """A layer Linear with the same outputs: its weight is W + scale * B A."""
+        out_size, in_size = self.weight.shape
+        layer = Linear(in_size, out_size, bias=self.bias is not None, initializer=np.zeros)
+        layer.weight.array = self.weight + self.scale * (self.b.array @ self.a.array)
+        if self.bias is not None:
+            layer.bias.array = self.bias
+        return layer
+
+
+def freeze(model):
+    """Let no parameter of the model want a gradient."""
+    for p in model.parameters():
+        p.requires_grad = False
+        p.node.requires_grad = False  # the graph asks the node
+
+
+def add_lora(model, rank, scale=1.0):
+    """Freeze a GPT, and adapt each layer Linear.
+
+    Returns the trained parameters, for an optimizer: two for each adapted layer.
+    """
+    freeze(model)
+    for block in model.blocks:
+        attention = block.attention
+        attention.query = LoRALinear(attention.query, rank, scale)
+        attention.key = LoRALinear(attention.key, rank, scale)
+        attention.value = LoRALinear(attention.value, rank, scale)
+        attention.out = LoRALinear(attention.out, rank, scale)
+        block.up = LoRALinear(block.up, rank, scale)
+        block.down = LoRALinear(block.down, rank, scale)
+    model.head = LoRALinear(model.head, rank, scale)
+    return [p for p in model.parameters() if p.requires_grad]
+
+
+def merge_lora(model):
+    """Put the merged layers in place of the adapted ones."""
+    for block in model.blocks:
+        attention = block.attention
+        attention.query = attention.query.merged()
+        attention.key = attention.key.merged()
+        attention.value = attention.value.merged()
+        attention.out = attention.out.merged()
+        block.up = block.up.merged()
+        block.down = block.down.merged()
+    model.head = model.head.merged()
