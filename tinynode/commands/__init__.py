@@ -18,10 +18,10 @@ from collections.abc import Sequence
 
 import tinynode
 from tinynode import learn
-from tinynode.commands import backends, settings, step, train
+from tinynode.commands import backends, predict, settings, step, train
 from tinynode.commands.command_line import Parser, run_command, show_help
 
-COMMANDS = (train, step, backends, settings, learn)
+COMMANDS = (train, predict, step, backends, settings, learn)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -32,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def add_command(commands: Any) -> None:
     """Name the course in the help of ``python -m tinynode``."""
-    commands.add_parser("learn", help="take the course: build a framework of your own")
+    commands.add_parser(
+        "learn", help="the course, python -m tinynode.learn: build a framework of your own"
+    )
 
 
 def filmed_engine(film: Any, most: int) -> AbstractContextManager[Any]:

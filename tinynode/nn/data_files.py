@@ -24,7 +24,7 @@ from tinynode.nn.checks import checked_size
 from tinynode.nn.data import ArrayDataset, Dataset
 from tinynode.safe_files import checked_path, listed, read_file, reason_of
 
-_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP")
 """The formats that Pillow may read. For others, such as PostScript, it starts another program."""
 _DELIMITERS = (",", ";", "\t", "|")
@@ -385,7 +385,7 @@ class ImageFolder(Dataset):
         return len(self.files)
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        image = _read_image(self.files[index], self.mode, self.max_pixels)
+        image = read_image(self.files[index], self.mode, self.max_pixels)
         if self.size is not None:
             height, width = self.size
             image = image.resize((width, height))
@@ -411,7 +411,9 @@ def _images_below(folder: Path) -> list[Path]:
     for place, folders, files in os.walk(folder):
         found += [Path(place, name) for name in (*files, *folders)]  # 1.png may be a folder
         folders[:] = [name for name in folders if not name.startswith(".")]
-    return sorted(file for file in found if _is_shown(file) and file.suffix.lower() in _SUFFIXES)
+    return sorted(
+        file for file in found if _is_shown(file) and file.suffix.lower() in IMAGE_SUFFIXES
+    )
 
 
 class UnknownRangeError(ValueError):
@@ -441,7 +443,7 @@ def _pillow_operations() -> Any:
     return ImageOps
 
 
-def _read_image(path: Path, mode: str, max_pixels: int) -> Any:
+def read_image(path: Path, mode: str, max_pixels: int) -> Any:
     """The image of a file. The file is read whole: Pillow opens no file and no program."""
     pillow = _pillow()
     content = read_file(path, _MOST_IMAGE_BYTES)
