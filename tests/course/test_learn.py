@@ -1081,7 +1081,7 @@ def test_the_course_is_a_command_of_tinynode_too(capsys: pytest.CaptureFixture[s
             commands.main(words)
         said.append(capsys.readouterr().out)
     assert "-m tinynode.learn [-h] COMMAND" in said[0]
-    assert "learn     take the course" in said[1]
+    assert "learn     the course, python -m tinynode.learn" in said[1]
 
 
 def test_without_the_course_the_door_says_how_to_get_it(

@@ -76,6 +76,20 @@ def learn(course: Path, capsys: pytest.CaptureFixture[str]):
     return run
 
 
+def test_a_strangers_package_is_refused_with_the_cure(
+    learn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert learn("start", "01")[0] == 0
+    facts = tmp_path / "site-packages" / "mynode-1.1.dist-info" / "METADATA"
+    facts.parent.mkdir(parents=True)
+    facts.write_text("Metadata-Version: 2.1\nName: mynode\nVersion: 1.1\n")
+    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    for words in (("start", "02"), ("check", "01"), ("status",), ("run", "01", "--mine")):
+        status, said = learn(*words)
+        assert status == 2 and "python -m pip uninstall mynode" in said, words
+    assert learn("run", "01", "--no-questions")[0] == 0, "the course's own package runs"
+
+
 A = Path("mynode/core/a.py")
 
 

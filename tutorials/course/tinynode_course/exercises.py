@@ -31,6 +31,7 @@ from tinynode_course.sources import Step
 
 def start(options: argparse.Namespace) -> int:
     """Write the stub, or add the stubs to ``mynode``."""
+    mynode.refuse_stranger()
     step = sources.find_exercise(options.step)
     return _start_part(step) if step.builds else _start_file(step, options.again)
 
@@ -294,6 +295,7 @@ def digest(definition: Definition) -> str:
 
 def status(options: argparse.Namespace) -> int:
     """Print whose each definition of the learner's package is."""
+    mynode.refuse_stranger()
     package = Path(NAME)
     if not package.is_dir():
         raise CommandError(f"there is no {NAME} in this folder; begin with {PROGRAM} start 01")

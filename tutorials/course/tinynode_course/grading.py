@@ -49,6 +49,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check a step or all steps; 0 if all checks pass."""
+    mynode.refuse_stranger()
     if options.hidden and not hidden.folders():
         raise CommandError("--hidden: no hidden checks are installed; see docs/teaching.md")
     if options.step != "all" and not options.json:

@@ -17,6 +17,7 @@ import ast
 import atexit
 import difflib
 import importlib
+import importlib.metadata
 import re
 import shutil
 import sys
@@ -371,6 +372,22 @@ def parts(text: str, key: str) -> list[str | Excerpt]:
         ]
         place = match.end()
     return [part for part in (*found, text[place:].strip("\n")) if part]
+
+
+def refuse_stranger() -> None:
+    """Refuse an installed package with the name of the learner's: the index has one, by others.
+
+    Raises:
+        CommandError: A distribution of this name is installed.
+    """
+    try:
+        found = importlib.metadata.distribution(NAME)
+    except importlib.metadata.PackageNotFoundError:
+        return
+    raise CommandError(
+        f"another package {NAME} is installed in {found.locate_file('')}. Yours is a folder that "
+        f"you write here. Remove the other package: python -m pip uninstall {NAME}"
+    )
 
 
 @dataclass

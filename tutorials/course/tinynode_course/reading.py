@@ -79,6 +79,8 @@ class Reader:
 def run_step(options: argparse.Namespace) -> int:
     """Run a step; the terminal shows text, code, output and pictures."""
     step = sources.find(options.step)
+    if options.mine:
+        mynode.refuse_stranger()
     mynode.source.folder = _own_package() if options.mine else None
     folder = _folder(options.save) if options.save is not None else None
     terminal = screen.is_terminal(sys.stdout)
