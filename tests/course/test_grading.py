@@ -391,24 +391,79 @@ def test_a_step_that_one_file_lacks(course: Path) -> None:
 # templates
 
 
+WHEEL = "tinynode-0.2.0-py3-none-any.whl"
+
+
 def test_a_template_for_github_classroom(learn) -> None:
     yaml = pytest.importorskip("yaml")
-    status, said = learn("template", "github-classroom", "room", "1", "--install", "tinynode.whl")
+    Path("wheels").mkdir()
+    Path(f"wheels/{WHEEL}").write_bytes(b"a wheel")
+    status, said = learn(
+        "template", "github-classroom", "room", "1", "--install", f"wheels/{WHEEL}"
+    )
     assert status == 0 and "YOUR-COPY" not in said
+    assert Path(f"room/{WHEEL}").read_bytes() == b"a wheel"
     workflow = yaml.safe_load(Path("room/.github/workflows/classroom.yml").read_text())
     (job,) = workflow["jobs"].values()
     graders = [one for one in job["steps"] if "command-grader" in one.get("uses", "")]
-    (grader,) = graders
-    assert grader["id"] == "step01" and grader["with"]["max-score"] == 2
-    assert grader["with"]["command"] == "python -m tinynode.learn check 01"
+    assert [one["id"] for one in graders] == ["step01_1", "step01_2"]
+    assert all(one["with"]["max-score"] == 1 for one in graders)
+    assert [one["with"]["command"] for one in graders] == [
+        f"python -P -m tinynode.learn report results.json --passes 01:{n}" for n in (1, 2)
+    ]
     reporter = job["steps"][-1]
-    assert reporter["with"]["runners"] == "step01"
-    assert reporter["env"] == {"STEP01_RESULTS": "${{steps.step01.outputs.result}}"}
-    install = [one["run"] for one in job["steps"] if "pip install" in one.get("run", "")]
-    assert install == ['python -m pip install "tinynode.whl"']
+    assert reporter["with"]["runners"] == "step01_1,step01_2"
+    assert reporter["env"] == {
+        f"STEP01_{n}_RESULTS": f"${{{{steps.step01_{n}.outputs.result}}}}" for n in (1, 2)
+    }
+    runs = [one["run"] for one in job["steps"] if "run" in one]
+    assert runs == [
+        f'python -m pip install "./{WHEEL}"',
+        "python -P -m tinynode.learn check all --json > results.json || true",
+    ]
+    names = [one.get("name") for one in job["steps"]]
+    assert names.index("Results of all steps") < names.index(graders[0]["name"])
     assert "check 01" in Path("room/README.md").read_text()
     status, said = learn("template", "github-classroom", "room")
     assert status == 1 and "is there already" in said
+
+
+@pytest.mark.parametrize(
+    ("wheel", "words"), [("tinynode.whl", "pip refuses the name"), (WHEEL, "there is no file")]
+)
+def test_a_wheel_that_pip_refuses(learn, wheel: str, words: str) -> None:
+    status, said = learn("template", "github-classroom", "room", "1", "--install", wheel)
+    assert status == 1 and words in said and not Path("room").exists()
+
+
+def test_a_point_for_each_check(learn, quick) -> None:
+    """The commands of the workflow, on work with one right definition of two."""
+    Path("step01.py").write_text(SOLUTION.replace("3 * x", "4 * x"))
+    learn("start", "1")
+    _, said = learn("check", "all", "--json")
+    Path("results.json").write_text(said)
+    points = [learn("report", "results.json", "--passes", f"01:{n}")[0] for n in (1, 2, 3)]
+    assert sorted(points[:2]) == [0, 1] and points[2] == 1
+    assert learn("report", "results.json", "--passes", "02:1")[0] == 1
+    status, said = learn("report", "results.json", "--passes", "01")
+    assert status == 2 and "05:1" in said
+    assert learn("report", "results.json", "--gradescope", "g.json")[0] == 0
+    tests = json.loads(Path("g.json").read_text())["tests"]
+    assert [test["score"] for test in tests] == [1.0 - point for point in points[:2]]
+    assert all(test["max_score"] == 1 for test in tests)
+
+
+def test_a_template_for_gradescope(learn) -> None:
+    Path(WHEEL).write_bytes(b"a wheel")
+    arguments = ("template", "gradescope", "room", "1", "--install", WHEEL)
+    status, said = learn(*arguments)
+    assert status == 2 and "--class TEACHER" in said
+    assert learn("class", "new", "teacher")[0] == 0
+    assert learn(*arguments, "--class", "teacher")[0] == 0
+    assert f'pip install "./{WHEEL}"' in Path("room/setup.sh").read_text()
+    assert Path("room/teacher/class.json").read_text() == Path("teacher/class.json").read_text()
+    for script in ("setup.sh", "run_autograder"):
+        assert subprocess.run(["bash", "-n", f"room/{script}"], check=True)
 
 
 def test_a_template_for_nbgrader(learn) -> None:

@@ -356,6 +356,10 @@ def test_a_class_is_judged(tmp_path: Path) -> None:
     after = judge(tmp_path, *folders, "--steps", f"05,{SINGLE}", "--json")
     results = json.loads(after.stdout)["results"]
     assert [one["passed"] for one in results] == [True, True, False, False]
+    judge(tmp_path, folders[0], "--steps", f"05,{SINGLE}", "--gradescope", "results.json")
+    tests = json.loads((tmp_path / "results.json").read_text())["tests"]
+    assert tests and all(test["score"] == test["max_score"] for test in tests)
+    assert judge(tmp_path, *folders, "--gradescope", "results.json").returncode == 2
     assert KEY not in after.stdout and keys.open_key(tmp_path / "teacher") not in after.stdout
 
 

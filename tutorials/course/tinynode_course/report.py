@@ -23,6 +23,7 @@ from tinynode.commands.command_line import CommandError, Parser
 from tinynode.errors import describe, printable
 from tinynode.safe_files import MOST_TEXT, entry, parse_json, read_file
 from tinynode_course import grading, sources
+from tinynode_course.judge import gradescope
 from tinynode_course.progress import write_file
 
 SUMMARY = "make a table of a class from the files of check all --json"
@@ -103,6 +104,12 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", help="such as ada.json")
     parser.add_argument("--csv", metavar="FILE", help="write a table for spreadsheets too")
     parser.add_argument("--html", metavar="FILE", help="write a page too")
+    parser.add_argument(
+        "--passes",
+        metavar="STEP:NUMBER",
+        help="no table: exit status 0 if this check passes in the file, else 1; checks begin at 1",
+    )
+    parser.add_argument("--gradescope", metavar="FILE", help="results.json of Gradescope")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -110,6 +117,8 @@ def run(options: argparse.Namespace) -> int:
 
     A file without results is named, and the others make the table; the status is then 2.
     """
+    if options.passes is not None or options.gradescope is not None:
+        return _run_on_one(options)
     students, status = [], 0
     for name in options.files:
         try:
@@ -127,7 +136,37 @@ def run(options: argparse.Namespace) -> int:
     return status
 
 
+def _run_on_one(options: argparse.Namespace) -> int:
+    """Write ``results.json``, or say by the exit status if a check passes."""
+    if len(options.files) != 1:
+        raise CommandError("--passes and --gradescope need one FILE")
+    content = read_document(Path(options.files[0]))
+    if options.gradescope is not None:
+        write_file(Path(options.gradescope), gradescope.results(content))
+        print(f"wrote {Path(options.gradescope)}")
+        return 0
+    key, _, number = options.passes.partition(":")
+    if not number.isdigit() or number == "0":
+        raise CommandError(f"--passes needs STEP:NUMBER such as 05:1, got {options.passes}")
+    checks = student("", content).steps.get(key, {}).get("checks", [])
+    chosen = checks[int(number) - 1 : int(number)]
+    for check in chosen:
+        print("\n".join(check.get("text", [])) or "passes")
+    if not chosen:
+        print(f"{options.files[0]} has no check {number} of step {key}: the step is not started")
+    return 0 if any(check["passed"] for check in chosen) else 1
+
+
 def read(path: Path) -> Student:
+    """The results of a file, as a learner.
+
+    Raises:
+        CommandError: The file is missing, or no result of ``check --json``.
+    """
+    return student(path.stem, read_document(path))
+
+
+def read_document(path: Path) -> dict[str, Any]:
     """The results of a file.
 
     Raises:
@@ -148,7 +187,8 @@ def read(path: Path) -> Student:
             f"{path} has no results of this version: make it by  check all --json > {path.name}  "
             f"The reason: {printable(str(error))}."
         ) from None
-    return student(path.stem, content)
+    document: dict[str, Any] = content
+    return document
 
 
 def student(name: str, content: dict[str, Any]) -> Student:

@@ -1,9 +1,10 @@
-"""The command ``template``: the files of a teacher for GitHub Classroom or nbgrader.
+"""The command ``template``: a teacher's files for GitHub Classroom, Gradescope or nbgrader.
 
 Requirement: a teacher starts a class with a single command, and no file is overwritten. The
 templates are written from the steps, with the exercises and checks of the day.
 
     python -m tinynode.learn template github-classroom FOLDER 01 02 03 --install WHEEL
+    python -m tinynode.learn template gradescope FOLDER 05 06 --install WHEEL --class TEACHER
     python -m tinynode.learn template nbgrader FOLDER 13 16
 """
 
@@ -21,25 +22,33 @@ from tinynode.commands.command_line import CommandError, Parser
 from tinynode_course import grading, hidden, mynode, pages, sources
 from tinynode_course.cells import read
 from tinynode_course.examiner import functions_of
+from tinynode_course.judge import keys, plans
 from tinynode_course.mynode import Files
 from tinynode_course.progress import write_file
 from tinynode_course.shell import WRITTEN
 from tinynode_course.sources import Step
 
-SUMMARY = "write the files for GitHub Classroom or nbgrader"
+SUMMARY = "write the files for GitHub Classroom, Gradescope or nbgrader"
+WHEEL = re.compile(r"[^-]+-[^-]+(-\d[^-]*)?-[^-]+-[^-]+-[^-]+\.whl")
+"""The names that pip installs: name, version, build, and three tags (PEP 427)."""
+SAFELY = WRITTEN.replace("python", "python -P", 1)
+"""The command in a learner's folder: no file of the folder takes the place of a library."""
 PLACEHOLDER = "tinynode @ git+https://example.org/YOUR-COPY-OF/tinynode.git"
 
 
 def add_arguments(parser: Parser) -> None:
     """Describe the command's arguments to argparse."""
-    parser.add_argument("kind", choices=("github-classroom", "nbgrader"))
+    parser.add_argument("kind", choices=("github-classroom", "gradescope", "nbgrader"))
     parser.add_argument("folder", metavar="FOLDER", help="where to")
     parser.add_argument("steps", metavar="STEP", nargs="*", help="such as 07; default: all")
     parser.add_argument(
         "--install",
         metavar="WHAT",
         default=PLACEHOLDER,
-        help="what pip installs for the learners: a wheel, or a git URL",
+        help="what pip installs for the learners: a wheel, which is copied, or a git URL",
+    )
+    parser.add_argument(
+        "--class", dest="teacher", metavar="TEACHER", help="gradescope: the folder of class new"
     )
 
 
@@ -50,10 +59,14 @@ def run(options: argparse.Namespace) -> int:
         CommandError: A file is there already, or cannot be written.
     """
     chosen = [sources.find(text) for text in options.steps] or grading.with_exercise()
+    wheel = wheel_of(options.install)
+    installed = options.install if wheel is None else f"./{wheel.name}"
     if options.kind == "nbgrader":
-        files = nbgrader(chosen, options.install)
+        files = nbgrader(chosen, installed)
+    elif options.kind == "gradescope":
+        files = gradescope(chosen, installed, options.teacher)
     else:
-        files = github_classroom(chosen, options.install)
+        files = github_classroom(chosen, installed)
     folder = Path(options.folder)
     there = [name for name in files if (folder / name).exists()]
     if there:
@@ -61,9 +74,36 @@ def run(options: argparse.Namespace) -> int:
     for name, text in files.items():
         write_file(folder / name, text)
         print(f"wrote {folder / name}")
+    if wheel is not None:
+        (folder / wheel.name).write_bytes(wheel.read_bytes())
+        print(f"copied {wheel.name}")
     if options.install == PLACEHOLDER:
         print(f"\nReplace {PLACEHOLDER!r} in them, or call again with --install.")
     return 0
+
+
+def wheel_of(install: str) -> Path | None:
+    """The wheel that learners install; None for another thing, such as a git URL.
+
+    Raises:
+        CommandError: There is no such wheel, or pip refuses its name.
+    """
+    if not install.endswith(".whl") or "://" in install:
+        return None
+    path = Path(install)
+    if WHEEL.fullmatch(path.name) is None:
+        raise CommandError(
+            f"--install: pip refuses the name {path.name}; keep the name of the wheel, such as "
+            "tinynode-0.2.0-py3-none-any.whl",
+            1,
+        )
+    if not path.is_file():
+        raise CommandError(
+            f"--install: there is no file {path}; in a checkout, make the wheel by  "
+            "pip wheel --no-deps --wheel-dir wheels .",
+            1,
+        )
+    return path
 
 
 # GitHub Classroom
@@ -89,10 +129,9 @@ jobs:
           python-version: "3.12"
       - name: Install the course
         run: python -m pip install {install}
-{steps}      - name: Results of all steps
-        if: always()
+      - name: Results of all steps
         run: {program} check all --json > results.json || true
-      - name: Keep the results
+{steps}      - name: Keep the results
         if: always()
         uses: actions/upload-artifact@v4
         with:
@@ -114,9 +153,9 @@ WORKFLOW_STEP = """\
         with:
           test-name: {title}
           setup-command: ""
-          command: {program} check {key}
+          command: {program} report results.json --passes {key}:{number}
           timeout: 2
-          max-score: {points}
+          max-score: 1
 """
 
 README = """\
@@ -139,34 +178,89 @@ The exercises of this class: {keys}.
 def github_classroom(steps: Sequence[Step], install: str) -> Files:
     """The files of a template repository for GitHub Classroom."""
     quoted = f'"{install}"'
-    parts = [
-        WORKFLOW_STEP.format(
-            title=json.dumps(step.title),
-            name=step.name,
-            key=step.key,
-            program=WRITTEN,
-            points=len(grading.titles_of(step.check)),
-        )
-        for step in steps
-    ]
-    names = [step.name for step in steps]
+    parts, names = [], []
+    for step in steps:
+        for number, title in enumerate(grading.titles_of(step.check), 1):
+            names.append(f"{step.name}_{number}")
+            parts.append(
+                WORKFLOW_STEP.format(
+                    title=json.dumps(f"{step.title}: {title}", ensure_ascii=False),
+                    name=names[-1],
+                    key=step.key,
+                    number=number,
+                    program=SAFELY,
+                )
+            )
     results = "".join(
         f'          {name.upper()}_RESULTS: "${{{{steps.{name}.outputs.result}}}}"\n'
         for name in names
     )
     workflow = WORKFLOW.format(
-        program=WRITTEN,
+        program=SAFELY,
         install=quoted,
         steps="".join(parts),
         results=results,
         runners=",".join(names),
     )
-    keys = ", ".join(step.key for step in steps)
-    readme = README.format(install=quoted, program=WRITTEN, first=steps[0].key, keys=keys)
+    chosen = ", ".join(step.key for step in steps)
+    readme = README.format(install=quoted, program=WRITTEN, first=steps[0].key, keys=chosen)
     return {
         ".github/workflows/classroom.yml": workflow,
         "README.md": readme,
         ".gitignore": "__pycache__/\n*.old-*\nresults.json\n",
+    }
+
+
+# Gradescope
+
+SETUP = """\
+#!/usr/bin/env bash
+# Made by: {program} template gradescope
+set -e
+apt-get install -y python3 python3-pip python3-venv
+python3 -m venv /autograder/python
+cd /autograder/source
+/autograder/python/bin/python -m pip install {install}
+"""
+
+AUTOGRADER = """\
+#!/usr/bin/env bash
+# Made by: {program} template gradescope
+cd /autograder
+/autograder/python/bin/python -P -m tinynode.learn class judge /autograder/source/teacher \\
+    /autograder/submission --steps {keys} --gradescope /autograder/results/results.json
+"""
+
+GRADESCOPE_README = """\
+# An autograder for Gradescope
+
+Zip the files of this folder, not the folder itself:
+
+    zip -r autograder.zip setup.sh run_autograder teacher *.whl
+
+Upload the archive as the autograder of a programming assignment. Choose an image with Python 3.11
+or later, such as Ubuntu 24.04. The archive holds the key of the class: keep it from students.
+
+Each check is a point, and a bug hunt has five. Students see the names of failed checks.
+Instructors see the expected values too, in the results.
+"""
+
+
+def gradescope(steps: Sequence[Step], install: str, teacher: str | None) -> Files:
+    """The files of an autograder for Gradescope, with the key of the class.
+
+    Raises:
+        CommandError: There is no folder of a class.
+    """
+    if teacher is None:
+        raise CommandError("gradescope needs the folder of a class: --class TEACHER")
+    keys.open_key(Path(teacher))
+    known = ",".join(step.key for step in steps if plans.drills_of(step).exists())
+    return {
+        "setup.sh": SETUP.format(program=WRITTEN, install=f'"{install}"'),
+        "run_autograder": AUTOGRADER.format(program=WRITTEN, keys=known),
+        "README.md": GRADESCOPE_README,
+        f"teacher/{keys.NAME}": (Path(teacher) / keys.NAME).read_text(encoding="utf-8"),
     }
 
 

@@ -29,9 +29,10 @@ from tinynode.commands.command_line import CommandError, Parser
 from tinynode.errors import printable
 from tinynode.safe_files import MOST_TEXT, parse_json, read_file
 from tinynode_course import grading, hunts, report
-from tinynode_course.judge import hunting, keys, one, plans, process, submission
+from tinynode_course.judge import gradescope, hunting, keys, one, plans, process, submission
 from tinynode_course.judge.shelf import TINYNODE, Shelf, place_of
 from tinynode_course.progress import write_file
+from tinynode_course.recall import papers
 from tinynode_course.sources import Step
 
 NO_LOCKS = """\
@@ -58,7 +59,14 @@ def add_arguments(parser: Parser) -> None:
     judge.add_argument("--json", action="store_true", help="print all results as JSON")
     judge.add_argument("--csv", metavar="FILE", help="write a table for spreadsheets too")
     judge.add_argument("--html", metavar="FILE", help="write a page too")
+    judge.add_argument(
+        "--gradescope", metavar="FILE", help="write results.json of Gradescope, of a submission"
+    )
+    judge.add_argument(
+        "--show-values", action="store_true", help="with --gradescope: students see the reasons"
+    )
     judge.set_defaults(run=run_judge, parser=judge)
+    papers.add_actions(actions)
 
 
 def run_new(options: argparse.Namespace) -> int:
@@ -76,11 +84,16 @@ def run_judge(options: argparse.Namespace) -> int:
     folder = Path(options.folder)
     key = keys.open_key(folder)
     students = _students(options.submissions)
+    if options.gradescope is not None and len(students) != 1:
+        raise CommandError(f"--gradescope needs one submission, got {len(students)}")
     steps = _chosen(options.steps)
     with tempfile.TemporaryDirectory(prefix="tinynode-class-") as temporary:
         room = Room(folder, key, steps, Path(temporary), quiet=options.json)
         results = room.judge(students, options.again)
     print_results(results, options)
+    if options.gradescope is not None:
+        text = gradescope.results(results[0], options.show_values)
+        write_file(Path(options.gradescope), text)
     return 0
 
 

@@ -73,7 +73,12 @@ class DrawnQuestion:
             number = _number(text)
         except (ValueError, ZeroDivisionError):
             return False
-        return abs(number - self.answer) <= TOLERANCE * abs(self.answer) + 1e-9
+        return abs(number - self.answer) <= self.distance
+
+    @property
+    def distance(self) -> float:
+        """The largest distance of a right number from the answer."""
+        return TOLERANCE * abs(float(self.answer)) + 1e-9
 
     def lettered(self) -> list[tuple[str, str]]:
         """The choices with the letters a, b, c ..."""
@@ -187,6 +192,13 @@ def _fill(text: str, values: Mapping[str, str]) -> str:
     for name, value in [*values.items()] * 2:
         text = text.replace(f"{{{name}}}", value)
     return text
+
+
+def spellings(answer: str) -> list[str]:
+    """A text as learners write the text: ``(3,)``, ``(3)``, ``3``; without spaces too."""
+    inner = answer.strip("()").rstrip(",")
+    shown = [answer, f"({inner})", inner] if answer.startswith("(") else [answer]
+    return list(dict.fromkeys([*shown, *(text.replace(" ", "") for text in shown)]))
 
 
 def _plain(text: str) -> str:
