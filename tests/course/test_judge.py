@@ -377,6 +377,7 @@ def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
     loop = "import os, time\nwhile True:\n    time.sleep(1)\n"
     write({f"{SINGLE}.py": loop}, tmp_path / "eve")
     words = f"class judge teacher eve --steps {SINGLE}"
+    before = process.children()
     judging_process = subprocess.Popen(
         [sys.executable, "-P", "-c", HEARS_CTRL_C, *words.split()],
         cwd=tmp_path,
@@ -392,9 +393,10 @@ def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
     judging_process.send_signal(signal.SIGINT)
     out, _ = judging_process.communicate(timeout=30)
     assert judging_process.returncode != 0 and "interrupted" in out
-    left = [Path(f"/proc/{pid}/stat").read_text() for pid in process._children()]
+    adopted = set(process.children()) - set(before)
+    left = [Path(f"/proc/{pid}/stat").read_text() for pid in adopted]
     assert all(") Z " in facts for facts in left)  # killed, and adopted by this process
-    process.kill_orphans()
+    process.kill_orphans(before)
     assert not list((tmp_path / "teacher").glob("results/*"))
 
 
@@ -527,15 +529,20 @@ def test_processes_that_left_their_session_are_killed(tmp_path: Path) -> None:
         "time.sleep(600)\n"
     )
     process.adopt_orphans()
+    server = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    before = process.children()
     child = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True
     )
     assert child.stdout is not None
     pid = int(child.stdout.readline())
-    process.kill_all(child)
+    process.kill_all(child, before)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     child.stdout.close()
+    assert server.poll() is None, "a process of the judging program is spared"
+    server.kill()
+    server.communicate()
 
 
 def test_step_of_names() -> None:

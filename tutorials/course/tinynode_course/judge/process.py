@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,7 @@ def events(job: dict[str, Any], limits: ChildLimits) -> Iterator[dict[str, Any]]
     Raises:
         Stopped: The child did not come to its end. The events before count.
     """
+    spared = children()
     reading, writing = os.pipe()
     job = {**job, "seconds": limits.total, "megabytes": limits.megabytes, "pipe": writing}
     with contextlib.ExitStack() as stack:
@@ -96,7 +97,7 @@ def events(job: dict[str, Any], limits: ChildLimits) -> Iterator[dict[str, Any]]
                 pass_fds=(writing,),
                 start_new_session=True,
             )
-            stack.callback(kill_all, process)
+            stack.callback(kill_all, process, spared)
             os.close(writing)
             with contextlib.suppress(BrokenPipeError), process.stdin as stdin:  # type: ignore[union-attr]
                 stdin.write(json.dumps(job).encode() + b"\n")
@@ -181,24 +182,27 @@ def _how_it_ended(process: subprocess.Popen[bytes]) -> str:
     return f"Python ended with status {status}, before the work was done: exit or os._exit?"
 
 
-def kill_all(process: subprocess.Popen[bytes]) -> None:
-    """Kill a child, the child's group, and adopted orphans."""
+def kill_all(process: subprocess.Popen[bytes], spared: Collection[int]) -> None:
+    """Kill a child, the child's group, and adopted orphans; see ``kill_orphans``."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.kill()
     process.wait()
-    kill_orphans()
+    kill_orphans(spared)
 
 
-def kill_orphans() -> None:
+def kill_orphans(spared: Collection[int] = ()) -> None:
     """Kill all children of the current process: the judge's child, and adopted orphans.
 
     Does no work without a call of ``adopt_orphans`` before.
+
+    Args:
+        spared: Children from before the student's program: servers of the program that judges.
     """
     if sys.platform != "linux" or not _is_adopting():
         return
     for _ in range(1000):  # a fork bomb is faster than one round
-        orphans = _children()
+        orphans = set(children()) - set(spared)
         if not orphans:
             return
         for pid in orphans:
@@ -215,9 +219,11 @@ def _is_adopting() -> bool:
     return bool(found.value)
 
 
-def _children() -> list[int]:
-    """The children of this process, by the kernel."""
-    found = []
+def children() -> list[int]:
+    """The children of this process, by the kernel; [] if the system does not tell."""
+    found: list[int] = []
+    if sys.platform != "linux":
+        return found
     for thread in Path("/proc/self/task").iterdir():
         with contextlib.suppress(OSError):
             found += [int(word) for word in (thread / "children").read_text().split()]
