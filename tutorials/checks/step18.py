@@ -135,17 +135,17 @@ def check_residual(work: Any) -> None:
 
 
 def check_depth(work: Any) -> None:
-    """a network of 21 layers learns"""
+    """a network of 12 layers learns"""
     from mynode import nn
 
     work.seed(0)
-    layers = [nn.Residual(nn.LayerNorm(8), nn.Linear(8, 8), work.relu) for _ in range(20)]
+    layers = [nn.Residual(nn.LayerNorm(8), nn.Linear(8, 8), work.relu) for _ in range(10)]
     model = nn.Sequential(nn.Linear(2, 8), *layers, nn.LayerNorm(8), nn.Linear(8, 2))
     points = np.random.default_rng(0).normal(size=(64, 2))
     labels = (points[:, 0] * points[:, 1] > 0).astype(int)
     optimizer = nn.Adam(model, lr=0.01)
     lengths, value = [0.0], 0.0
-    for number in range(30):
+    for number in range(25):
         loss = work.softmax_cross_entropy(model(work.Variable(points)), labels)
         optimizer.cleargrads()
         loss.backward()
@@ -157,7 +157,7 @@ def check_depth(work: Any) -> None:
     look = "Each part passed by itself: does LayerNorm stand in the graph, does Residual add?"
     shortest = min(lengths)
     expect_true(f"the shortest gradient, {shortest:.1e}, is over 0.001", shortest > 1e-3, look)
-    expect_true(f"the loss after 30 updates, {value:.2f}, is below 0.3", value < 0.3, look)
+    expect_true(f"the loss after 25 updates, {value:.2f}, is below 0.3", value < 0.3, look)
 
 
 _EXP, _STAT = "functions/exponential.py", "functions/statistical.py"

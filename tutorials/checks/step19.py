@@ -209,22 +209,22 @@ def check_learning(work: Any) -> None:
     from mynode import nn
 
     work.seed(0)
-    letters, places = nn.Embedding(5, 32), nn.Embedding(10, 32)
-    block, output = nn.Block(32, 2), nn.Linear(32, 25)
+    letters, places = nn.Embedding(5, 24), nn.Embedding(6, 24)
+    block, output = nn.Block(24, 2), nn.Linear(24, 25)
     model = nn.Sequential(letters, places, block, output)
-    optimizer, draw, value = nn.Adam(model, lr=0.01), np.random.default_rng(0), 0.0
-    for _ in range(60):
-        x = draw.integers(1, 5, (32, 10))
+    optimizer, draw, value = nn.Adam(model, lr=0.02), np.random.default_rng(0), 0.0
+    for _ in range(50):
+        x = draw.integers(1, 5, (16, 6))
         padded = np.pad(x, ((0, 0), (3, 0)))
         answers = 5 * padded[:, 2:-1] + padded[:, :-3]
-        scores = output(block(letters(x) + places(np.arange(10))))
+        scores = output(block(letters(x) + places(np.arange(6))))
         loss = work.softmax_cross_entropy(work.reshape(scores, (-1, 25)), answers.reshape(-1))
         optimizer.cleargrads()
         loss.backward()
         optimizer.update()
         value = float(loss.array)
     look = "A guess costs 2.6 or more. Each part passed by itself: does a gradient get lost?"
-    expect_true(f"the loss after 60 updates, {value:.2f}, is below 0.5", value < 0.5, look)
+    expect_true(f"the loss after 50 updates, {value:.2f}, is below 0.5", value < 0.5, look)
 
 
 _SHAPES, _PRODUCTS, _NETWORK = (
