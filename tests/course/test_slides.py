@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tinynode_course import command, slides, sources
+from tinynode_course.cells import Output
 from tinynode_course.mynode import Excerpt
 
 STEP = """\
@@ -47,6 +48,14 @@ class Picture:
 
 
 Picture()
+
+# %%
+class Film:
+    def _repr_html_(self):
+        return '<iframe srcdoc="a film" style="width: 100%; height: 720px"></iframe>'
+
+
+Film()
 
 # %% [markdown]
 # ## Break it
@@ -89,12 +98,12 @@ def test_slides_of_all_parts(course: Path, capsys: pytest.CaptureFixture[str]) -
     page = Path("out/slides-a.html").read_text()
     found = texts(page)
     starts = ["Step 1: doubling", "Step 1 New", "Step 1 Predict", "Step 1 Run"]
-    starts += ["Step 1 See", "Step 1 Break", "Step 1 Exercise"]
+    starts += ["Step 1 See", "Step 1 See", "Step 1 Break", "Step 1 Exercise"]
     for text, start in zip(found, starts, strict=True):
         assert " ".join(text.split()).startswith(start)
     assert "a <comment>" in found[1] and "What is" in found[2] and "8" in found[3]
     assert "<svg><circle" in page and "in text" not in found[4]
-    assert "start 01" in found[6]
+    assert "start 01" in found[7]
     assert not re.search(r"https?://|src=|href=", page)
 
 
@@ -151,6 +160,21 @@ def test_new_lines_are_marked_and_long_code_is_cut() -> None:
     assert made.count("<span>x") == slides.MOST_CODE and "..." in made
 
 
+def test_much_code_and_much_output_have_slides_of_their_own() -> None:
+    code = Excerpt("", "x = 1\n" * (slides.MUCH_CODE + 1), ())
+    assert '<pre class="code long">' in slides.code_block(code)
+    few = Excerpt("", "x = 1\n" * slides.MUCH_CODE, ())
+    assert '<pre class="code">' in slides.code_block(few)
+    exercise = slides.Section("Exercise", ["Write it.", code])
+    said, shown = slides._bodies("Exercise", exercise)
+    assert "Write it." in said and "<pre" not in said and "<pre" in shown
+    outputs = [Output(printed="line\n" * 15) for _ in range(3)]
+    broken = slides.Section("Break it", ["Why?", code, *outputs])
+    bodies = list(slides._bodies("Break it", broken))
+    assert len(bodies) == 4 and "Why?" in bodies[0]
+    assert all(body.count("printed") == 1 for body in bodies[1:])
+
+
 @pytest.mark.slow
 def test_keys_turn_over_and_each_slide_fits(course: Path, browser) -> None:
     """In a browser: no request to another host, no slide too full."""
@@ -162,10 +186,16 @@ def test_keys_turn_over_and_each_slide_fits(course: Path, browser) -> None:
     page.goto(Path("out/slides-a.html").resolve().as_uri())
     shown = "document.querySelectorAll('section.now').length + ':' + (place + 1)"
     assert page.evaluate(shown) == "1:1"
-    for key, place in (("ArrowRight", 2), ("PageDown", 3), ("ArrowLeft", 2), ("End", 7)):
+    for key, place in (("ArrowRight", 2), ("PageDown", 3), ("ArrowLeft", 2), ("End", 8)):
         page.keyboard.press(key)
         assert page.evaluate(shown) == f"1:{place}"
     assert page.evaluate("slides.every(s => s.scrollHeight <= s.clientHeight)")
-    assert page.pdf(prefer_css_page_size=True).count(b"/Type /Page\n") == 7
+    film = page.evaluate(
+        "(() => { const film = document.querySelector('iframe').getBoundingClientRect();"
+        "return [film.left, film.top, film.right, film.bottom]; })()"
+    )
+    assert 0 < film[0] < film[2] < 1280 and 0 < film[1] < film[3] < 720, "the film is cut"
+    assert film[3] - film[1] > 500, "the film does not fill the slide"
+    assert page.pdf(prefer_css_page_size=True).count(b"/Type /Page\n") == 8
     assert len(asked) == 1
     page.close()

@@ -202,8 +202,12 @@ def _bodies(title: str, section: Section) -> Iterator[str]:
     """The slides of a section."""
     texts = section.texts()
     if title in ("Predict", "Exercise", "Bug hunt"):
-        code = "".join(code_block(one) for one in section.code()[:1])
-        yield "".join(in_html(text) for text in texts) + code
+        pieces = section.code()[:1]
+        said = "".join(in_html(text) for text in texts)
+        if said and any(_is_much(one) for one in pieces):
+            yield said
+            said = ""
+        yield said + "".join(map(code_block, pieces))
         return
     code = "".join(code_block(one) for one in section.code()[:1])
     first = in_html(texts[0]) if texts else ""
@@ -213,13 +217,30 @@ def _bodies(title: str, section: Section) -> Iterator[str]:
     elif title == "Run":
         yield first + (printed or code)
     elif title not in LEFT_OUT and (first or code):
-        much = any(len(one.code.splitlines()) > MUCH_CODE for one in section.code()[:1])
-        if much and printed:
+        if printed and any(map(_is_much, section.code()[:1])):
             yield first + code
-            yield printed
+            yield from _full_slides(section)
         else:
             yield f'{first}<div class="two">{code}{printed}</div>'
         yield from _pictures("", section)
+
+
+def _is_much(code: Excerpt) -> bool:
+    """True if the code needs a slide of its own."""
+    return len(_shown_lines(len(code.code.strip("\n").splitlines()), code.marked)) > MUCH_CODE
+
+
+def _full_slides(section: Section) -> Iterator[str]:
+    """The printed texts of a section, with at most ``MOST_OUTPUT`` lines on a slide."""
+    body, lines = "", 0
+    for said in filter(None, map(_printed, section.outputs())):
+        more = said.count("\n") + 2
+        if body and lines + more > MOST_OUTPUT:
+            yield body
+            body, lines = "", 0
+        body, lines = body + said, lines + more
+    if body:
+        yield body
 
 
 def _pictures(lead: str, section: Section) -> Iterator[str]:
@@ -324,7 +345,8 @@ def code_block(excerpt: Excerpt) -> str:
         last = number
     more = ["<span>...</span>"] if last < len(lines) else []
     caption = f"<figcaption>{mynode.NAME}/{excerpt.path}</figcaption>" if excerpt.path else ""
-    return f'<figure>{caption}<pre class="code">{"".join([*shown, *more])}</pre></figure>'
+    kind = "code long" if len(shown) > MUCH_CODE else "code"  # two columns
+    return f'<figure>{caption}<pre class="{kind}">{"".join([*shown, *more])}</pre></figure>'
 
 
 def _shown_lines(length: int, marked: Sequence[int]) -> list[int]:
