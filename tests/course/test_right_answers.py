@@ -71,6 +71,47 @@ _CORE = "from mynode.core.function_node"
 _WITH_NUMPY = (_CORE, f"import numpy as np\n{_CORE}")
 _CENTRED = "x - mean(x, axis, keepdims=True)"
 
+MERGE = mynode.definitions(mynode.reference("20")["tokens.py"])["merge"].text
+BY_THE_END = '''def merge(tokens, pair, new):
+    """The list so far is searched at its end."""
+    merged = []
+    for token in tokens:
+        merged.append(token)
+        if tuple(merged[-2:]) == tuple(pair):
+            merged[-2:] = [new]
+    return merged'''
+
+DRAW = """    p = np.exp(scaled)
+    return int(random.get_generator().choice(len(p), p=p / p.sum()))"""
+CUMULATED = """    total = np.cumsum(np.exp(scaled))
+    place = random.get_generator().random() * total[-1]
+    return int(np.searchsorted(total, place, side="right"))"""
+GUMBEL = """    noise = random.get_generator().gumbel(size=scaled.shape)
+    return int(np.argmax(scaled + noise))"""
+
+LOWRANK = "linear(x, self.weight) + self.scale * linear(linear(x, self.a), self.b)"
+TO_INTEGERS = "np.rint(w / scale).astype(np.int8)"
+
+TILES = mynode.definitions(mynode.reference("tiled_attention")["functions/tiled_attention.py"])[
+    "TiledAttention"
+].text
+FORWARD = TILES[TILES.index("        largest = np.full") : TILES.index("    def backward")]
+BY_LOGARITHMS = """        log = np.full((*query.shape[:-1], 1), -np.inf, query.dtype)
+        y = np.zeros((*query.shape[:-1], value.shape[-1]), query.dtype)
+        for start in range(0, key.shape[-2], self.tile):
+            end = start + self.tile
+            scores = tile_scores(query, key[..., start:end, :], start, self.causal)
+            new = log
+            for place in range(scores.shape[-1]):
+                new = np.logaddexp(new, scores[..., place : place + 1])
+            y = np.exp(log - new) * y + np.exp(scores - new) @ value[..., start:end, :]
+            log = new
+        self.retain_inputs((0, 1, 2))
+        self.retain_outputs((0, 1))
+        return y, log
+
+"""
+
 ANSWERS = {
     ("18", "a norm with a backward of its own"): {"functions/normalization.py": ONE_NODE},
     ("18", "a root that keeps its input"): mynode.mistake(
@@ -149,6 +190,74 @@ ANSWERS = {
         BRANCHES,
         RESIDUALS,
         ("import Linear", "import Linear, Residual"),
+    ),
+    ("20", "a list searched at its end"): mynode.mistake("20", "tokens.py", MERGE, BY_THE_END),
+    ("20", "most_common"): mynode.mistake(
+        "20",
+        "tokens.py",
+        "pair = max(counts, key=counts.get, default=None)",
+        "pair = counts.most_common(1)[0][0] if counts else None",
+    ),
+    ("20", "pairs of a dictionary"): mynode.mistake(
+        "20",
+        "tokens.py",
+        "counts = Counter(pairwise(tokens))",
+        "counts = {}\n        for one in zip(tokens, tokens[1:], strict=False):\n"
+        "            counts[one] = counts.get(one, 0) + 1",
+    ),
+    ("20", "the cosine of a half"): mynode.mistake(
+        "20",
+        "nn/schedules.py",
+        "(1 + math.cos(math.pi * share)) / 2",
+        "math.cos(math.pi * share / 2) ** 2",
+    ),
+    ("20", "cumulated probabilities"): mynode.mistake(
+        "20", "nn/language_model.py", DRAW, CUMULATED
+    ),
+    ("20", "noise of Gumbel"): mynode.mistake("20", "nn/language_model.py", DRAW, GUMBEL),
+    ("20", "a tuple of blocks, and rows of places by a batch"): mynode.mistake(
+        "20",
+        "nn/language_model.py",
+        "[Block(size, heads) for _ in range(blocks)]",
+        "tuple(Block(size, heads) for _ in range(blocks))",
+        ("self.places(np.arange(n))", "self.places(np.arange(n)[None])"),
+    ),
+    ("21", "no mask for a single place"): mynode.mistake(
+        "21",
+        "nn/cache.py",
+        "np.tri(new, length, length - new, dtype=bool)",
+        "None if new == 1 else ~np.triu(np.ones((new, length), bool), length - new + 1)",
+    ),
+    ("21", "a single matrix for W and B A"): mynode.mistake(
+        "21", "nn/lora.py", LOWRANK, "linear(x, self.weight + self.scale * (self.b @ self.a))"
+    ),
+    ("21", "the pair beside the bias"): mynode.mistake(
+        "21",
+        "nn/lora.py",
+        "        return y if self.bias is None else y + self.bias\n",
+        "        if self.bias is not None:\n            y = self.bias + y\n        return y\n",
+    ),
+    ("21", "rounded and clipped"): mynode.mistake(
+        "21",
+        "nn/int8.py",
+        TO_INTEGERS,
+        "np.clip(np.round(w * (1 / scale)), -127, 127).astype(np.int8)",
+    ),
+    ("21", "floats before the product"): mynode.mistake(
+        "21",
+        "nn/int8.py",
+        "linear(x, self.q.astype(x.dtype)) * self.scale[:, 0]",
+        "linear(x, (self.q * self.scale).astype(x.dtype))",
+    ),
+    ("tiled_attention", "a running logarithm"): mynode.mistake(
+        "tiled_attention", "functions/tiled_attention.py", FORWARD, BY_LOGARITHMS
+    ),
+    ("tiled_attention", "einsum"): mynode.mistake(
+        "tiled_attention",
+        "functions/tiled_attention.py",
+        "gs.mT @ query",
+        "np.einsum('...nt,...nd->...td', gs, query)",
+        ("p.mT @ gy", "np.swapaxes(p, -1, -2) @ gy"),
     ),
 }
 """Files of ``mynode`` by step and name."""
