@@ -324,7 +324,7 @@ for positions in 17, 34:
 # | each letter of the alphabet alike | | | 4.1 |
 # | table of letter pairs | | | 2.50 |
 # | GPT of step 20's page, 36,836 parameters | mynode | 1 s | 2.24 |
-# | `examples/write_sonnets.py`, 174,508 parameters | mynode | 26 to 94 s | 2.17 |
+# | `examples/write_sonnets.py`, 174,508 parameters | mynode | 21 to 94 s | 2.17 |
 #
 # The settings of the last two rows follow the validation loss. The loss of the held-out sonnets
 # was printed in about twenty runs before, with other settings.
