@@ -74,6 +74,10 @@ print(f"after 'the forward pa': {followers('the forward pa')!r}")
 # $z$ is near 1 the state is replaced by the new $n$. The gate $r$ says how much of the old state
 # $n$ may see. You will write the class `GRUCell` yourself.
 #
+# PyTorch and tinynode have another form: $n = \tanh(E x + r \odot (F h + b))$, with the gate after
+# the product, and $z$ keeps the state in place of replacing it. Weights of the one form are wrong
+# in the other.
+#
 # The reader is a letter's embedding, the cell, and scores for the next letter:
 
 

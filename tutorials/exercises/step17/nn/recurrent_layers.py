@@ -16,6 +16,8 @@ class GRUCell(Module):
     z = sigmoid(A x + B h)   r = sigmoid(C x + D h)   n = tanh(E x + F (r h))
     x: (n, in_size), h: (n, size) -> h': (n, size)
 
+    In PyTorch, r is applied after the product with F, and z and 1 - z are exchanged.
+
     Source: Cho et al., Learning Phrase Representations using RNN Encoder-Decoder, 2014.
     """
 
