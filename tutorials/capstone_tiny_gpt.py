@@ -334,6 +334,9 @@ for positions in 17, 34:
 # Some of them will not help: this is a small text, and the validation loss will say so. Write your
 # row with the settings and the seed, so that others can repeat the number.
 #
+# Source: Vaswani et al., Attention Is All You Need, 2017; Radford et al., Language Models are
+# Unsupervised Multitask Learners, 2019.
+#
 # ## Exercise
 # Write two functions that larger models use. `windowed_attention` is causal attention that reads
 # the last few positions only, so its cost grows with the window in place of the length.

@@ -224,6 +224,9 @@ with tn.hooks.MemoryHook() as memory:
     print(f"several functions: {memory.current_bytes() / 1000:.0f} kB kept")
 
 # %% [markdown]
+# Source: DeMillo, Lipton and Sayward, Hints on Test Data Selection: Help for the Practicing
+# Programmer, 1978, on planted bugs.
+#
 # ## Exercise
 # Write `xlogy`, and its rows: $x \log y$, which is 0 where $x = 0$, for any $y$. Entropies and
 # cross entropies need it. The check runs your rows on your function, and on nine functions with

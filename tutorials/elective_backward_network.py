@@ -264,6 +264,8 @@ halves.run(scope)
 print(net.backward(halves, scope, targets=["y"], zero_fill=True))
 
 # %% [markdown]
+# Source: Speelpenning, Compiling Fast Partial Derivatives of Functions Given by Algorithms, 1980.
+#
 # ## Exercise
 # Write `backward_net(forward, target, no_grad)`: the rule with all cases. These are shared
 # variables, one variable in several slots, outputs without a use, frozen variables, and operators

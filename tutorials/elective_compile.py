@@ -316,6 +316,9 @@ for number in range(31):
 # net takes longer than a node. And keep the eager function: a debugger steps through it, and the
 # compiled function must agree with it.
 #
+# Source: Frostig, Johnson and Leary, Compiling Machine Learning Programs via High-Level Tracing,
+# 2018.
+#
 # ## Exercise
 # A training step that cannot be recorded: it decides by values, and gets a new number in each
 # step. Change it, so that it is recorded once. The check compares losses with the eager step, and

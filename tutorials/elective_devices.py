@@ -239,6 +239,8 @@ else:
     print("on the GPU:", tn.to_host(BellKernel().apply((x,))[0].array))
 
 # %% [markdown]
+# Source: Nickolls, Buck, Garland and Skadron, Scalable Parallel Programming with CUDA, 2008.
+#
 # ## Exercise
 # Write `forward_gpu` of `Swish`, $y = x / (1 + e^{-x})$, with one ElementwiseKernel. Without a
 # GPU, the check runs the kernel on a stand-in for CuPy, and says which part did not run.

@@ -258,6 +258,9 @@ source = inspect.getsource(tinynode_fast.forward)
 print(source[source.index("    kind =") : source.index("    start =")])
 
 # %% [markdown]
+# Source: Knuth, Structured Programming with go to Statements, 1974, on the few lines that are
+# worth quicker code.
+#
 # ## Exercise
 # Write `forward_fast` for `Softsign`, $y = x / (1 + |x|)$, for 32 and 64 bits. Its only new array
 # is the result. All other dtypes get a Fallback with a reason.

@@ -144,6 +144,9 @@ print(f"{float(norm(np.array([3.0, 4.0])))} {float(norm(tn.asarray([3.0, 4.0])))
 # %% [markdown]
 # **Cost.** Nothing is copied. A call of `xp.sqrt(x)` is a call of `F.sqrt(x)`, and one call more.
 #
+# Source: Meurer et al., Python Array API Standard: Toward Array Interoperability in the Scientific
+# Python Ecosystem, 2023.
+#
 # ## Exercise
 # The standard is the interface, so your own kind of number can go through the same code. A **dual
 # number** is a pair: a value, and its rate of change. Your file has dual numbers with `+`, `-`,

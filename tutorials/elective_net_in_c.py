@@ -240,6 +240,8 @@ print(FORMULAS[F.Tanh].text)
 # in [emit.py](../source/backends/tinynode_fast/native/emit.md), and the compiler is called in
 # [build.py](../source/backends/tinynode_fast/native/build.md).
 #
+# Source: Chen et al., TVM: An Automated End-to-End Optimizing Compiler for Deep Learning, 2018.
+#
 # ## Exercise
 # Write a small emitter: lines of formulas become the text of a C function with a single loop.
 # Leave out what nobody needs, count the bytes, and write the lines of a gradient. Where a C

@@ -352,6 +352,9 @@ else:
         print(f"{make.__name__:7} {outcome(make, 'strict')}")
 
 # %% [markdown]
+# Source: Meurer et al., Python Array API Standard: Toward Array Interoperability in the Scientific
+# Python Ecosystem, 2023.
+#
 # ## Exercise
 # Your file has a function with many calls of `np`. Rewrite it for any library: without `np`, on
 # any device, and with outputs of the dtype of the inputs.

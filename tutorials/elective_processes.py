@@ -341,6 +341,9 @@ tn.show.bars(
 # [optimizer.py](../source/tinynode/distributed/optimizer.md) and
 # [functions.py](../source/tinynode/distributed/functions.md).
 #
+# Source: Patarasuk and Yuan, Bandwidth Optimal All-reduce Algorithms for Clusters of Workstations,
+# 2009.
+#
 # ## Exercise
 # Write the weighted mean, the ring, and its cost. The network counts what you send.
 #

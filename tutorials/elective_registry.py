@@ -269,6 +269,8 @@ for action in take_a_name, overwrite, misspell, read_too_early:
 # **Cost.** A scope keeps every variable of the program, needed or not. A graph frees an array with
 # its last use.
 #
+# Source: Abadi et al., TensorFlow: A System for Large-Scale Machine Learning, 2016.
+#
 # ## Exercise
 # Write a registry that refuses a taken name, and a `run` that refuses a program with a name
 # written twice. Register `mul` with `mul_grad`, and `tanh` with `tanh_grad`. Then write

@@ -201,6 +201,8 @@ print(outer(a).shape, np.allclose(tn.to_host(outer(a)), a @ b.T))
 # [lifting.py](../source/backends/tinynode_batched/lifting.md); vmap is in
 # [vmap.py](../source/tinynode/transforms/vmap.md).
 #
+# Source: Bradbury et al., JAX: Composable Transformations of Python+NumPy Programs, 2018.
+#
 # ## Exercise
 # Write a small backend of this kind: arrays with a hidden axis, a namespace with `add`,
 # `multiply`, `sum` and `matmul`, and `vmap` itself. Then other people's code, written for one

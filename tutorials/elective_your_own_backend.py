@@ -394,6 +394,8 @@ with tempfile.TemporaryDirectory() as folder:
 # **Cost.** A backend adds a call of its `forward` for each function. Bytes that go over the host
 # cost more: count them, as the page did.
 #
+# Source: Okuta et al., CuPy: A NumPy-Compatible Library for NVIDIA GPU Calculations, 2017.
+#
 # ## Exercise
 # Your file has a small library, `frozen`, whose arrays never change. Write its backend with `put`,
 # and the entry point that names your file.

@@ -214,6 +214,8 @@ print("bytes of the parameters:", sum(tn.to_host(p).nbytes for p in net.paramete
 print("bytes of the gradients: ", sum(tn.to_host(p.grad).nbytes for p in net.parameters()))
 
 # %% [markdown]
+# Source: LeCun, Bengio and Hinton, Deep Learning, Nature, 2015.
+#
 # ## Exercise
 # The file `step00.py` trains the same network, but the network does not learn. Do two things:
 #

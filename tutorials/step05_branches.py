@@ -215,6 +215,9 @@ print("operations for one point: ", operations_before(one))
 print("operations for 21 points:", operations_before(loss))
 
 # %% [markdown]
+# Source: Bauer, Computational Graphs and Rounding Error, 1974. There, a derivative is a sum over
+# all paths.
+#
 # ## Exercise
 # `python -m tinynode.learn start 05` begins the exercise. No file is added: you
 # change two places in your files.

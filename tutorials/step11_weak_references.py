@@ -178,6 +178,8 @@ gc.enable()
 # **Cost.** A Variable now consists of two objects. Each step of a chain costs a node and a weak
 # reference more, a few hundred bytes. In return the arrays of a dropped graph cost nothing.
 #
+# Source: Collins, A Method for Overlapping and Erasure of Lists, 1960, which counts references.
+#
 # ## Exercise
 # Make the split in your package. The stubs of `VariableNode` and of `write_to_leaves` are added by
 # `start`; the rest is a change of your own code.

@@ -98,6 +98,12 @@ def test_it_has_a_title_a_goal_and_the_sections_in_order(step: Step) -> None:
         assert f"python -m tinynode.learn {command} {step.key}" in text
 
 
+@each(STEPS)
+def test_it_names_a_source_with_its_year(step: Step) -> None:
+    text = " ".join(cell.source for cell in cells.read(step.path) if cell.kind == "markdown")
+    assert re.search(r"(?:[A-Z][a-z]+|et al\.),? [^.;]*?\b(?:19|20)\d\d\b", text), "no source"
+
+
 @pytest.mark.slow
 @each(STEPS)
 def test_it_runs_leaves_nothing_behind_and_gives_a_page(step: Step, tmp_path: Path) -> None:
