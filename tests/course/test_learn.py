@@ -456,7 +456,7 @@ def test_the_way_of_a_learner_through_a_step(learn) -> None:
     assert status == 0 and "All 2 checks pass." in said and "All exercises are done." in said
     assert "same as the solution" in learn("show", "1")[1]
     assert "done       01" in learn("list")[1]
-    assert sorted(os.listdir()) == ["step01.py", NAME]
+    assert sorted(os.listdir()) == ["AGENTS.md", "step01.py", NAME]
     facts = {"started": True, "attempts": 2, "passed": True, "hints": 2}
     assert Progress(Path.cwd()).of("01") == facts
 

@@ -76,6 +76,23 @@ def learn(course: Path, capsys: pytest.CaptureFixture[str]):
     return run
 
 
+def test_the_first_start_lays_rules_for_assistants(learn) -> None:
+    status, said = learn("start", "01")
+    assert status == 0 and "wrote AGENTS.md" in said
+    rules = Path("AGENTS.md").read_text()
+    assert "Teach, and do not solve" in rules and "learn hint STEP" in rules
+    Path("AGENTS.md").unlink()
+    learn("take", "01")
+    assert learn("start", "02")[0] == 0 and not Path("AGENTS.md").exists()  # removed: stays away
+
+
+def test_a_file_of_the_learner_for_assistants_stays(learn) -> None:
+    Path("AGENTS.md").write_text("mine")
+    status, said = learn("start", "01")
+    assert status == 0 and "AGENTS.md" not in said
+    assert Path("AGENTS.md").read_text() == "mine"
+
+
 def test_a_strangers_package_is_refused_with_the_cure(
     learn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from tinynode_course import (
     exercises,
     grading,
     hunts,
+    minutes,
     notebooks,
     pages,
     reading,
@@ -87,6 +88,7 @@ def _parser() -> Parser:
     review.add_arguments(_add(commands, "review", review.run, review.SUMMARY, False))
     hunts.add_arguments(_add(commands, "hunt", hunts.run, hunts.SUMMARY, False))
     classes.add_arguments(_add(commands, "class", classes.run_judge, classes.SUMMARY, False))
+    _add(commands, "minutes", minutes.run, minutes.SUMMARY, step=False)
     report.add_arguments(_add(commands, "report", report.run, report.SUMMARY, False))
     slides.add_arguments(_add(commands, "slides", slides.run, slides.SUMMARY, False))
     templates.add_arguments(_add(commands, "template", templates.run, templates.SUMMARY, False))

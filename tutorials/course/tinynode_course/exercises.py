@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.commands.command_line import CommandError
-from tinynode_course import checking, mynode, puzzle, sources
+from tinynode_course import assistants, checking, mynode, puzzle, sources
 from tinynode_course.mynode import NAME, Definition
 from tinynode_course.progress import (
     PROGRAM,
@@ -33,6 +33,7 @@ def start(options: argparse.Namespace) -> int:
     """Write the stub, or add the stubs to ``mynode``."""
     mynode.refuse_stranger()
     step = sources.find_exercise(options.step)
+    assistants.lay_rules(open_progress())
     return _start_part(step) if step.builds else _start_file(step, options.again)
 
 

@@ -1,0 +1,150 @@
+"""The command ``minutes``: the time of each step, by a model of reading and writing.
+
+Requirement: a teacher plans a session, and a learner an evening. The model is simple, and its
+numbers stand below, so a teacher can put own numbers in their place. No learner was measured.
+
+    reading     words of the page, lines of shown code, pauses for pictures and for the prediction
+    exercise    lines of code that the learner writes: those of the reference without the lines
+                of the stub. A line that the package has elsewhere is typed faster than a new
+                line. Plus a time for start and check
+    hunt        a time for tests against planted bugs
+
+Source of the reading speed: Brysbaert, How many words do we read per minute?, Journal of Memory
+and Language 109, 2019: 238 words of English a minute. Technical text in a second language is
+slower. The other numbers are assumptions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import re
+from dataclasses import dataclass
+
+from tinynode_course import hunts, mynode, sources
+from tinynode_course.cells import read
+from tinynode_course.mynode import Excerpt, Files
+from tinynode_course.sources import Step
+
+SUMMARY = "print the minutes of each step, by a model of reading and writing"
+
+WORDS_A_MINUTE = 150.0
+CODE_LINES_A_MINUTE = 12.0
+PAUSE = 0.5
+"""Minutes for the output of a cell of code."""
+PREDICTION = 1.5
+NEW_LINES_A_MINUTE = 1.0
+KNOWN_LINES_A_MINUTE = 6.0
+"""For a line such as ``(x,) = self.get_retained_inputs()``, which the package has elsewhere."""
+START = 4.0
+"""Minutes to start an exercise, find the place, and run the checks."""
+HUNT = 15.0
+
+_CODE_BLOCK = re.compile(r"^(?: {4}.*|\|.*)$", re.MULTILINE)
+_WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
+
+
+@dataclass(frozen=True)
+class Minutes:
+    """The minutes of a step."""
+
+    key: str
+    reading: float
+    exercise: float
+
+    @property
+    def total(self) -> float:
+        """Reading and exercise."""
+        return self.reading + self.exercise
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print a table."""
+    print("minutes of a model: reading, exercise, both\n")
+    total = 0.0
+    part = ""
+    for step in sources.steps():
+        if sources.part(step) != part:
+            part = sources.part(step)
+            print(part)
+        one = of(step)
+        total += one.total if step.kind == "step" else 0.0
+        title = step.title.partition(":")[2].strip() or step.title
+        print(f"  {one.reading:4.0f} {one.exercise:4.0f} {one.total:4.0f}   {step.key}  {title}")
+    print(f"\nSteps without electives and capstones: {total / 60:.1f} hours.")
+    return 0
+
+
+def of(step: Step) -> Minutes:
+    """The minutes of a step."""
+    words = code = pauses = 0.0
+    for cell in read(step.path):
+        if cell.kind == "code":
+            code += len(code_lines(cell.source))
+            pauses += PAUSE
+            continue
+        for part in mynode.parts(cell.source, step.key):
+            if isinstance(part, Excerpt):
+                code += len(part.marked) or len(code_lines(part.code))
+            else:
+                words += len(_WORD.findall(_CODE_BLOCK.sub("", part)))
+                pauses += PREDICTION * part.count("## Predict")
+    reading = words / WORDS_A_MINUTE + code / CODE_LINES_A_MINUTE + pauses
+    exercise = 0.0
+    if step.stub.exists():
+        new, known = lines_to_write(step)
+        exercise = START + new / NEW_LINES_A_MINUTE + known / KNOWN_LINES_A_MINUTE
+    exercise += HUNT if hunts.of(step) is not None else 0.0
+    return Minutes(step.key, reading, exercise)
+
+
+def lines_to_write(step: Step) -> tuple[int, int]:
+    """The new lines that an exercise asks for, and the lines that are known from elsewhere."""
+    if step.builds:
+        earlier, stubs = mynode.before(step.key), mynode.read_files(step.stub)
+        after = mynode.changed(step.key)
+    else:
+        earlier, stubs = {}, {"": step.stub.read_text(encoding="utf-8")}
+        after = {"": step.solution.read_text(encoding="utf-8")}
+    known = {line for text in (*earlier.values(), *stubs.values()) for line in code_lines(text)}
+    counts = [0, 0]
+    for path in after:
+        for line in _lines_of_file(path, earlier, stubs, after):
+            counts[line in known] += 1
+            known.add(line)
+    return counts[0], counts[1]
+
+
+def _lines_of_file(path: str, earlier: Files, stubs: Files, after: Files) -> list[str]:
+    """The new lines of a file: each definition beside its stub, or beside its earlier form."""
+    old, stub, new = (mynode.definitions(files.get(path, "")) for files in (earlier, stubs, after))
+    found = []
+    for name, one in new.items():
+        before = old.get(name) or stub.get(name)
+        there = code_lines(before.text) if before is not None else []
+        given = stub.get(name)
+        if given is None or given.meaning != one.meaning:
+            found += _inserted(there, code_lines(one.text))
+    return found
+
+
+def _inserted(before: list[str], after: list[str]) -> list[str]:
+    """The lines of ``after`` that are not in ``before``."""
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    changes = matcher.get_opcodes()
+    pieces = [after[start:end] for kind, _, _, start, end in changes if kind[0] in "ir"]
+    return [line for piece in pieces for line in piece]
+
+
+def code_lines(code: str) -> list[str]:
+    """The lines of code, without comments, docstrings and empty lines."""
+    left_out: set[int] = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            left_out |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return [
+        line.strip()
+        for number, line in enumerate(code.splitlines(), 1)
+        if line.strip() and not line.strip().startswith("#") and number not in left_out
+    ]
