@@ -238,8 +238,20 @@ def test_a_switch_chooses_light_or_dark(browser: Any, site_address: str) -> None
     page.locator("form[data-md-component=palette] label:visible").click()
     page.goto(f"{site_address}glossary/")
     assert page.evaluate(scheme) == "slate", "the choice stays"
+
+    page.goto(site_address)  # with a film in a frame: it follows the choice, not the system
+    colour = "getComputedStyle(document.body).backgroundColor"
+    film = next(frame for frame in page.frames if "film.html" in frame.url)
+    dark = film.evaluate(colour)
+    page.locator("form[data-md-component=palette] label:visible").click()
+    page.wait_for_timeout(100)
+    assert page.evaluate(scheme) == "default" and film.evaluate(colour) != dark
+    assert film.evaluate(colour) == LIGHT_FILM and dark == DARK_FILM
     context.close()
 
+
+LIGHT_FILM, DARK_FILM = "rgb(243, 245, 248)", "rgb(15, 19, 24)"
+"""The colours of the paper of a film: --page in tinynode/show/page/files/style.css."""
 
 COLOURS = """() => [...document.querySelectorAll(".tn-button:enabled")].map((button) => {
   const hex = (colour) => "#" + colour.match(/\\d+/g).slice(0, 3)

@@ -44,6 +44,7 @@ SCRIPT = (
     "failure.js",
     "rerun.js",
     "change.js",
+    "scheme.js",
     "stepper.js",
 )
 """The files of the script, each after the files with the names in use."""

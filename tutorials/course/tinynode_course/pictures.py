@@ -23,9 +23,8 @@ from tinynode.show.plots.plots import Plot
 from tinynode.show.plots.scales import make_axis
 
 FILM = """<!doctype html><meta charset="utf-8"><title>{title}</title>
-<style>body {{ font: 15px sans-serif; margin: 0 }} img {{ max-width: 100% }}
-button {{ font: inherit; padding: 0.2em 0.9em }}
-@media (prefers-color-scheme: dark) {{ body {{ color: #ddd }} }}</style>
+<style>:root {{ color-scheme: light dark }} body {{ font: 15px sans-serif; margin: 0 }}
+img {{ max-width: 100% }} button {{ font: inherit; padding: 0.2em 0.9em }}</style>
 <p><button id="back">Back</button> <button id="next">Next</button> <span id="text"></span></p>
 <img id="picture" alt="{title}">
 <script type="application/json" id="frames">{frames}</script>
@@ -46,6 +45,12 @@ document.onkeydown = (event) => {
   if (event.key === "ArrowRight") go(1);
   if (event.key === "ArrowLeft") go(-1);
 };
+onmessage = ({ source, data }) => {
+  const scheme = data && data.tinynodeScheme;
+  if (source !== parent || (scheme !== "light" && scheme !== "dark")) return;
+  document.documentElement.style.colorScheme = scheme;
+};
+parent.postMessage({ tinynodeScheme: "asked" }, "*");
 go(0);
 """
 """The script of every film: the pictures are data, so a policy of a page can name the script."""
