@@ -18,7 +18,16 @@ def typeset(text: str) -> str:
     Raises:
         ValueError: A formula is no TeX, as far as ``latex2mathml`` reads TeX.
     """
-    return replace_formulas(text, mathml)
+    return replace_formulas(text, placed)
+
+
+def placed(tex: str, alone: bool) -> str:
+    """A formula for a page: alone in a block, or inside of a line.
+
+    The ``span`` is for a formula at the start of a line: Markdown ends a paragraph at ``<math``.
+    """
+    made = mathml(tex, alone)
+    return made if alone else f"<span>{made}</span>"
 
 
 def mathml(tex: str, alone: bool) -> str:
