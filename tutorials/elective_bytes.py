@@ -13,7 +13,7 @@ import tinynode as tn
 from tinynode_course import use_mynode
 
 use_mynode("bytes")
-from mynode import Variable, dropout, linear, mean_squared_error, nn, random, seed, tanh
+from mynode import Variable, dropout, linear, mean_squared_error, nn, random, seed, square, tanh
 from mynode.functions.checkpoint import Checkpoint, checkpoint
 from mynode.memory import bytes_of, kept_arrays, step_bytes
 
@@ -110,6 +110,16 @@ print(f"{(counted['activations'] + counted['gradients']) / 1e6:.1f} MB and short
 # cost is a second forward. Backward takes about twice the time of forward, so a step takes about
 # a third more time.
 #
+# The film shows both runs of a small function. In the sweep, the backward of `Checkpoint` runs the
+# three operations once more, and makes a sweep of its own:
+
+# %%
+with tn.show.record("a checkpoint") as film:
+    a, w = Variable(np.array(0.5), name="a"), Variable(np.array(2.0), name="w")
+    checkpoint(lambda a, w: tanh(square(a) * w), a, w).backward()
+film
+
+# %% [markdown]
 # How long should a part be? With $n$ layers in parts of $k$ layers, forward keeps $n / k$ inputs.
 # Backward needs the $k$ arrays of one part at a time. The sum is smallest for $k = \sqrt n$.
 

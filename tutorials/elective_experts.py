@@ -155,9 +155,10 @@ except ValueError as error:
 # For $k = 1$ the weight is $p_e$ itself. And for an expert without rows, the gradient is zero: the
 # function `train` above sets it. With Adam, the expert still moves a little by its moments.
 #
-# **Cost.** A row computes with $k$ of $E$ experts, so 4 experts with $k = 1$ have 4 times the
-# parameters, and the time of one. But all parameters, their gradients and moments are in memory
-# (see the elective `bytes`), and each expert has a smaller product of matrices (see `roofline`).
+# **Cost.** A row computes with $k$ of $E$ experts. With $k = 1$, a layer of 4 experts has 4 times
+# the parameters of one expert, and the same time. But all parameters, gradients and moments are in
+# memory (see the elective `bytes`). And each expert has a smaller product of matrices (see
+# `roofline`).
 #
 # Source: Shazeer et al., Outrageously Large Neural Networks: The Sparsely-Gated Mixture-of-Experts
 # Layer, 2017; Fedus, Zoph and Shazeer, Switch Transformers: Scaling to Trillion Parameter Models

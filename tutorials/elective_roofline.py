@@ -286,8 +286,8 @@ for order in ("ijk", "ikj"):
 # line is gone before the next column needs the line.
 #
 # ## Fix it
-# Cut `b` into blocks that fit. The 16 lines of a block of 16 rows and 8 columns stay in the cache,
-# and each line is used for all rows of `a`:
+# Cut `b` into blocks that fit. A block of 16 rows and 8 columns has 16 lines. They stay in the
+# cache, and each line is used for all rows of `a`:
 
 
 # %%
