@@ -99,6 +99,7 @@ def test_an_error_has_the_lines_of_the_cells(page: Page) -> None:
         "  cell 2, line 2: half(y)",
         "  cell 1, line 4: return x / 0",
     ]
+    assert error["places"] == [[1, 2], [0, 4]]
     (error,) = page.ask(do="run", sources=["x = (", ""], cell=0)
     assert error["text"].splitlines() == [
         "SyntaxError: '(' was never closed",

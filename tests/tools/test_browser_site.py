@@ -176,7 +176,9 @@ def test_a_page_asks_for_a_prediction_and_says_which_cell_has_not_run(tab: Tab) 
 
     tab.press("[aria-label='Run cell 2']")
     assert "Cell 1 defines z, and has not run." in tab.output(2)
+    assert tab.text(".tn-bad-line") == "1"
     tab.press("text=Run all above, then this cell")
+    assert tab.page.locator(".tn-bad-line").count() == 0
     assert "You predicted: z.creator_node" in tab.output(1)
     assert "You predicted" not in tab.output(2) and "z was made by Negative" in tab.output(2)
     assert tab.text(".tn-cell-bar >> nth=1").startswith("Cell 2 ✓")

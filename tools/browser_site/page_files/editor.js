@@ -52,8 +52,21 @@ export class Editor {
   draw() {
     const { value } = this.field;
     this.colours.replaceChildren(...highlighted(value));
-    const count = value.split("\n").length;
-    this.numbers.textContent = Array.from({ length: count }, (_, i) => i + 1).join("\n");
+    this.count = value.split("\n").length;
+    this.mark(0);
+  }
+
+  // Marks the number of a line, from 1, for an error there; 0 marks none.
+  mark(line) {
+    const numbers = Array.from({ length: this.count }, (_, i) => `${i + 1}`);
+    if (line < 1 || line > this.count) {
+      this.numbers.textContent = numbers.join("\n");
+      return;
+    }
+    const before = numbers.slice(0, line - 1).map((number) => `${number}\n`).join("");
+    const after = numbers.slice(line).map((number) => `\n${number}`).join("");
+    const marked = element("span", { class: "tn-bad-line" }, numbers[line - 1]);
+    this.numbers.replaceChildren(before, marked, after);
   }
 
   key(event) {

@@ -122,10 +122,14 @@ class Page {
 
   async runCell(cell) {
     cell.begin();
+    for (const one of this.cells) one.editor.mark(0);
     try {
       const sources = this.texts(() => true);
       const request = { do: "run", sources, cell: cell.number, mine: this.mine() };
-      await this.ask(request, (event) => cell.hear(event));
+      await this.ask(request, (event) => {
+        cell.hear(event);
+        for (const [number, line] of event.places ?? []) this.cells[number].editor.mark(line);
+      });
     } catch (error) {
       const text = error instanceof Stopped ? "stopped" : `Python ended: ${error.message}`;
       cell.fail(text);

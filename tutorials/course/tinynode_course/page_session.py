@@ -167,7 +167,8 @@ class PageSession:
             printed.send()
             missing = self._missing(error, texts[:number])
             text = self._in_words(error) + cells_to_run(missing, error)
-            self.tell({"event": "error", "text": text, "missing": missing})
+            places = [self._cell_and_line(line) for line in self._lines_of(error)]
+            self.tell({"event": "error", "text": text, "missing": missing, "places": places})
         else:
             self._ran.add(number)
             printed.send()
@@ -201,20 +202,27 @@ class PageSession:
     def _in_words(self, error: BaseException) -> str:
         """An error for the learner: the message, then the lines of the cells."""
         lines = ["".join(traceback.format_exception_only(error)).rstrip()]
-        for frame, line in traceback.walk_tb(error.__traceback__):
-            name = frame.f_code.co_filename
-            if name == str(self.program):
-                lines.append(f"  {self._place(line)}: {linecache.getline(name, line).strip()}")
         if isinstance(error, SyntaxError) and error.filename == str(self.program):
             lines[0] = f"{type(error).__name__}: {error.msg}"
-            text = (error.text or "").strip()
-            lines.append(f"  {self._place(error.lineno or 1)}: {text}")
+        for line in self._lines_of(error):
+            number, place = self._cell_and_line(line)
+            text = linecache.getline(str(self.program), line).strip()
+            lines.append(f"  cell {number + 1}, line {place}: {text}")
         return "\n".join(lines)
 
-    def _place(self, line: int) -> str:
-        """A line of the program, counted from the first line of the cell."""
+    def _lines_of(self, error: BaseException) -> list[int]:
+        """The lines of the program in the traceback, the innermost last."""
+        program = str(self.program)
+        frames = traceback.walk_tb(error.__traceback__)
+        lines = [line for frame, line in frames if frame.f_code.co_filename == program]
+        if isinstance(error, SyntaxError) and error.filename == program:
+            lines.append(error.lineno or 1)
+        return lines
+
+    def _cell_and_line(self, line: int) -> tuple[int, int]:
+        """The cell of a line of the program, from 0, and the line in the cell, from 1."""
         number = max((k for k, start in enumerate(self._starts) if start <= line), default=0)
-        return f"cell {number + 1}, line {line - self._starts[number] + 1}"
+        return number, line - self._starts[number] + 1
 
     def choose_package(self, mine: Files | None) -> None:
         """Let ``use_mynode`` give the learner's package, or the reference."""
