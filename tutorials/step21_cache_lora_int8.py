@@ -295,14 +295,14 @@ print(f"a large row, scales by row: {held_out_loss(model, sonnets.held_out):.4f}
 # LLM.int8(), 2022.
 #
 # ## Exercise
-# Make your model cheap to use. This page shows `KeyValueCache` and `freeze`; the stubs have
-# `add_lora`, `merge_lora`, `use_int8` and `write_cached`. Yours to find:
+# Make your model cheap to use. The stubs have what this page shows, and `add_lora`, `merge_lora`,
+# `use_int8` and `write_cached`. Yours to find:
 #
 # - `nn/cache.py`: `attend` and `read`. `np.tri(m, n, k)` is True up to the diagonal that is $k$
 #   places to the right.
 # - `nn/lora.py`: `LoRALinear`. Keep `layer.weight.array`, which is no parameter. `linear` takes
 #   arrays.
-# - `nn/int8.py`: `quantize_rows` and `Int8Linear`. A row of zeros has the scale 1.
+# - `nn/int8.py`: `quantize_rows` and `Int8Linear.forward`. A row of zeros has the scale 1.
 #
 #     python -m tinynode.learn start 21
 #     python -m tinynode.learn check 21

@@ -1,8 +1,7 @@
 """A model of language: scores for the next token at each place, and texts drawn from them.
 
-Step 20: GPT and draw_token are yours. The page shows write. The attributes of GPT are, in this
-order: length, tokens, places, dropout, blocks, norm, head. The dropout works on the sum of the two
-embeddings, and on the output of each block.
+Step 20: GPT.forward and draw_token are yours. The dropout works on the sum of the two embeddings,
+and on the output of each block.
 """
 
 import numpy as np
@@ -23,10 +22,19 @@ class GPT(Module):
     """
 
     def __init__(self, vocabulary, length, size, heads, blocks, dropout=0.0):
-        raise NotImplementedError("step 20: GPT.__init__")
+        self.length = length
+        self.tokens = Embedding(vocabulary, size)
+        self.places = Embedding(length, size)
+        self.dropout = Dropout(dropout)
+        self.blocks = [Block(size, heads) for _ in range(blocks)]
+        self.norm = LayerNorm(size)
+        self.head = Linear(size, vocabulary)
 
     def forward(self, tokens):
-        raise NotImplementedError("step 20: GPT.forward; of more than length places, a ValueError")
+        n = tokens.shape[1]
+        if n > self.length:
+            raise ValueError(f"GPT: at most {self.length} places, got {n}: give the last ones")
+        raise NotImplementedError("step 20: GPT.forward")
 
 
 def draw_token(scores, temperature=1.0):
@@ -39,4 +47,9 @@ def draw_token(scores, temperature=1.0):
 
 def write(model, tokens, count, temperature=1.0):
     """The tokens, and count further ones, each drawn by the model that read those before."""
-    raise NotImplementedError("step 20: write")
+    tokens = list(tokens)
+    with no_backprop_mode(), using_config("train", False):
+        for _ in range(count):
+            scores = model(np.array([tokens[-model.length :]])).array[0, -1]
+            tokens.append(draw_token(scores, temperature))
+    return tokens

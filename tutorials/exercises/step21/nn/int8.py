@@ -1,6 +1,6 @@
 """Weights of a byte each: integers from -127 to 127, and a scale for each row.
 
-Step 21: quantize_rows and Int8Linear are yours; attributes of Int8Linear are q, scale and bias.
+Step 21: quantize_rows and Int8Linear.forward are yours.
 """
 
 import numpy as np
@@ -30,12 +30,13 @@ class Int8Linear(Module):
     """
 
     def __init__(self, layer):
-        raise NotImplementedError("step 21: Int8Linear.__init__")
+        self.q, self.scale = quantize_rows(layer.weight.array)
+        self.bias = None if layer.bias is None else layer.bias.array
 
     @property
     def nbytes(self):
         """The bytes of the weight: of the integers and of the scales."""
-        raise NotImplementedError("step 21: Int8Linear.nbytes")
+        return self.q.nbytes + self.scale.nbytes
 
     def forward(self, x):
         raise NotImplementedError("step 21: Int8Linear.forward")

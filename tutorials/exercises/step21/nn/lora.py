@@ -1,7 +1,7 @@
 """Low-rank adaptation: a large frozen matrix, and a small trained product beside it.
 
-Step 21: LoRALinear is yours; its attributes are weight, bias, scale, a and b. The page shows
-freeze.
+Step 21: LoRALinear is yours. Its attributes are weight, bias, scale, a and b; weight and bias are
+arrays, no parameters.
 """
 
 import numpy as np
@@ -28,12 +28,18 @@ class LoRALinear(Module):
 
     def merged(self):
         """A layer Linear with the same outputs: its weight is W + scale * B A."""
-        raise NotImplementedError("step 21: LoRALinear.merged")
+        out_size, in_size = self.weight.shape
+        layer = Linear(in_size, out_size, bias=self.bias is not None, initializer=np.zeros)
+        if self.bias is not None:
+            layer.bias.array = self.bias
+        raise NotImplementedError("step 21: LoRALinear.merged: the weight of the layer")
 
 
 def freeze(model):
     """Let no parameter of the model want a gradient."""
-    raise NotImplementedError("step 21: freeze")
+    for p in model.parameters():
+        p.requires_grad = False
+        p.node.requires_grad = False  # the graph asks the node
 
 
 def add_lora(model, rank, scale=1.0):
