@@ -13,6 +13,7 @@ from typing import Any
 
 from tinynode.commands.command_line import Parser, positive_number, run_command
 from tinynode_course import (
+    cost,
     exercises,
     grading,
     hunts,
@@ -87,6 +88,13 @@ def _parser() -> Parser:
     run.add_argument("--no-questions", action="store_true", help="ask for no prediction")
     review.add_arguments(_add(commands, "review", review.run, review.SUMMARY, False))
     hunts.add_arguments(_add(commands, "hunt", hunts.run, hunts.SUMMARY, False))
+    _add(commands, "cost", cost.run, cost.SUMMARY, step=False)
+    _add_for_teachers(commands)
+    return parser
+
+
+def _add_for_teachers(commands: Any) -> None:
+    """Add the commands of a class, and those that write files for others."""
     classes.add_arguments(_add(commands, "class", classes.run_judge, classes.SUMMARY, False))
     _add(commands, "minutes", minutes.run, minutes.SUMMARY, step=False)
     report.add_arguments(_add(commands, "report", report.run, report.SUMMARY, False))
@@ -94,7 +102,6 @@ def _parser() -> Parser:
     templates.add_arguments(_add(commands, "template", templates.run, templates.SUMMARY, False))
     notebooks.add_arguments(_add(commands, "notebooks", notebooks.run, notebooks.SUMMARY, False))
     pages.add_arguments(_add(commands, "pages", pages.run, pages.SUMMARY, False))
-    return parser
 
 
 def _add(
