@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -29,8 +30,9 @@ from judging import (
     write,
 )
 
-from tinynode_course import command, hunter, mynode, sources
-from tinynode_course.judge import compare, keys, plans, process
+from tinynode.commands.command_line import CommandError
+from tinynode_course import command, grading, hunter, mynode, sources
+from tinynode_course.judge import compare, keys, one, plans, process, submission
 from tinynode_course.judge import shelf as shelves
 from tinynode_course.judge.inside import lock, wire
 from tinynode_course.judge.rewriting import rewritten
@@ -328,6 +330,52 @@ def judge(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=300,
     )
+
+
+def of_other_names(files: dict[str, str]) -> dict[str, str]:
+    """A package ours with a class Tensor, from the reference."""
+    found = {}
+    for path, text in files.items():
+        text = re.sub(r"\bVariable\b", "Tensor", re.sub(r"\bmynode\b", "ours", text))
+        found[path.replace("mynode/", "ours/", 1)] = text
+    return found
+
+
+ADAPTER = submission.Adapter("ours", "from ours import *\nfrom ours import Tensor as Variable\n")
+
+
+def judged_with(adapter: submission.Adapter | None, folder: Path) -> list[str]:
+    student = submission.read(folder, grading.with_exercise(), adapter)
+    result = one.Judge(student).step(step_of("step05"), plan("step05"))
+    return [f"{result['state']}"] + ["".join(check["text"]) for check in result["checks"]]
+
+
+@pytest.mark.slow
+def test_an_adapter_judges_a_package_of_other_names(tmp_path: Path) -> None:
+    right = of_other_names(solution("step05"))
+    ada = write({**right, "mynode/__init__.py": "raise SystemExit"}, tmp_path / "ada")
+    assert judged_with(None, ada)[0] != "passed"  # mynode of the student's is not read
+    assert set(judged_with(ADAPTER, ada)[1:]) == {""}
+    wrong = right["ours/core/backprop.py"].replace("x.grad + gx", "gx")
+    assert wrong != right["ours/core/backprop.py"]
+    bob = write({**right, "ours/core/backprop.py": wrong}, tmp_path / "bob")
+    state, *reasons_of_bob = judged_with(ADAPTER, bob)
+    assert state == "failed" and any(reasons_of_bob)
+    (tmp_path / "eve").mkdir()
+    assert judged_with(ADAPTER, tmp_path / "eve")[0] == "not started"  # no points for the adapter
+
+
+@pytest.mark.parametrize(
+    "name", ["numpy.py", "json.py", "mynode.py", "tinynode_x.py", "a b.py", "x"]
+)
+def test_an_adapter_takes_no_name_of_a_library(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("")
+    with pytest.raises(CommandError, match="such as ours"):
+        submission.read_adapter(tmp_path / name)
+    (tmp_path / "ours.py").write_text("x = 1")
+    assert submission.read_adapter(tmp_path / "ours.py").text == "x = 1"
+    with pytest.raises(CommandError, match="cannot be read"):
+        submission.read_adapter(tmp_path / "theirs.py")
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,9 @@ def add_arguments(parser: Parser) -> None:
     judge.add_argument("folder", metavar="FOLDER", help="the teacher's folder")
     judge.add_argument("submissions", metavar="SUBMISSION", nargs="+", help="a student's folder")
     judge.add_argument("--steps", metavar="KEYS", help="such as 01,02,compile; default: all")
+    judge.add_argument(
+        "--adapter", metavar="FILE", help="such as ours.py: gives the package ours our names"
+    )
     judge.add_argument("--again", action="store_true", help="judge unchanged submissions too")
     judge.add_argument("--json", action="store_true", help="print all results as JSON")
     judge.add_argument("--csv", metavar="FILE", help="write a table for spreadsheets too")
@@ -87,8 +90,9 @@ def run_judge(options: argparse.Namespace) -> int:
     if options.gradescope is not None and len(students) != 1:
         raise CommandError(f"--gradescope needs one submission, got {len(students)}")
     steps = _chosen(options.steps)
+    adapter = options.adapter and submission.read_adapter(Path(options.adapter))
     with tempfile.TemporaryDirectory(prefix="tinynode-class-") as temporary:
-        room = Room(folder, key, steps, Path(temporary), quiet=options.json)
+        room = Room(folder, key, steps, Path(temporary), adapter, quiet=options.json)
         results = room.judge(students, options.again)
     print_results(results, options)
     if options.gradescope is not None:
@@ -137,6 +141,7 @@ class Room:
     key: str
     steps: Sequence[Step]
     temporary: Path
+    adapter: submission.Adapter | None = None
     quiet: bool = False
     plans: dict[str, Any] = field(default_factory=dict)
     hunts: dict[str, Any] = field(default_factory=dict)
@@ -161,7 +166,7 @@ class Room:
         """A fingerprint of a submission, of the key, of the drills, and of the steps."""
         texts = [plans.drills_of(step) for step in self.steps]
         drills = [path.read_bytes() for path in texts]
-        student = submission.read(path, grading.with_exercise()).digest
+        student = submission.read(path, grading.with_exercise(), self.adapter).digest
         wanted = ",".join(step.key for step in self.steps)
         return keys.digest(self.key, tinynode.__version__, student, wanted, *drills)
 
@@ -218,7 +223,14 @@ class Room:
     ) -> dict[str, Any]:
         stamp = self._stamp(path)
         wanted = [step.key for step in self.steps]
-        job = {"folder": str(path), "keys": wanted, "plans": self.plans, "hunts": self.hunts}
+        adapter = self.adapter and asdict(self.adapter)
+        job = {
+            "folder": str(path),
+            "keys": wanted,
+            "plans": self.plans,
+            "hunts": self.hunts,
+            "adapter": adapter,
+        }
         worker = subprocess.Popen(
             [sys.executable, "-P", "-m", "tinynode_course.judge.one"],
             cwd=self.temporary,

@@ -95,11 +95,12 @@ def judged(job: dict[str, Any]) -> dict[str, Any]:
     """The result of a submission.
 
     Args:
-        job: ``folder``, and ``plans`` and ``hunts`` by the key of a step.
+        job: ``folder``, ``adapter``, and ``plans`` and ``hunts`` by the key of a step.
     """
     start = time.perf_counter()
     chosen = [step for step in grading.with_exercise() if step.key in job["keys"]]
-    student = submission.read(Path(job["folder"]), grading.with_exercise())
+    adapter = submission.Adapter(**job["adapter"]) if job.get("adapter") else None
+    student = submission.read(Path(job["folder"]), grading.with_exercise(), adapter)
     judge = Judge(student)
     steps = []
     for step in chosen:

@@ -3,6 +3,11 @@
 Requirement: a folder of a stranger is read, and no program in the folder runs here. Links, pipes
 and devices are no work. Only ``mynode/``, the files of exercises and of hunts are copied. So a
 package ``tinynode`` of a student's replaces no library.
+
+An adapter judges a course of other names. The teacher's file ``ours.py`` becomes
+``mynode/__init__.py``, and imports from the student's package ``ours``:
+
+    from ours.tensor import Tensor as Variable, sine as sin
 """
 
 from __future__ import annotations
@@ -10,10 +15,12 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tinynode.commands.command_line import CommandError
 from tinynode_course import hunts
 from tinynode_course.judge import keys
 from tinynode_course.mynode import NAME
@@ -31,13 +38,44 @@ LOOKS_INSIDE = re.compile(
 MOST_DEPTH = 6
 
 
+@dataclass(frozen=True)
+class Adapter:
+    """A teacher's file that gives a student's ``package`` the names of ``mynode``."""
+
+    package: str
+    text: str
+
+
+def read_adapter(path: Path) -> Adapter:
+    """The adapter of a file; the name of the file is the name of the students' package.
+
+    Raises:
+        CommandError: The name is that of a library, or the file cannot be read.
+    """
+    name = path.stem
+    is_taken = name in sys.stdlib_module_names or name.startswith(("tinynode", "numpy", NAME))
+    if path.suffix != ".py" or not name.isidentifier() or is_taken:
+        raise CommandError(
+            f"--adapter: the file has the name of the students' package, such as ours.py for a "
+            f"package ours; got {path.name}"
+        )
+    try:
+        return Adapter(name, path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"--adapter: {path} cannot be read: {error}") from None
+
+
 @dataclass
 class Submission:
-    """The texts of the judged files, and sentences about other files."""
+    """The texts of the judged files, and sentences about other files.
+
+    ``package`` is the folder of the student's engine: ``mynode``, or that of an adapter.
+    """
 
     name: str
     files: dict[str, bytes] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
+    package: str = NAME
 
     @property
     def digest(self) -> str:
@@ -50,22 +88,23 @@ class Submission:
         return step.work in self.files
 
     def write(self, folder: Path, wanted: str) -> None:
-        """Write ``mynode`` and the wanted file into a folder."""
+        """Write the engine and the wanted file into a folder."""
         for path, content in self.files.items():
-            if path == wanted or path.startswith(f"{NAME}/"):
+            if path == wanted or path.startswith((f"{NAME}/", f"{self.package}/")):
                 place = folder / path
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(content)
 
 
-def read(folder: Path, steps: Sequence[Step]) -> Submission:
+def read(folder: Path, steps: Sequence[Step], adapter: Adapter | None = None) -> Submission:
     """The submission in a folder.
 
     Args:
         folder: The student's folder.
         steps: The steps with an exercise.
+        adapter: For a package of other names; ``mynode`` of the student's is not read then.
     """
-    found = Submission(folder.resolve().name)
+    found = Submission(folder.resolve().name, package=adapter.package if adapter else NAME)
     try:
         top = folder.resolve(strict=True)
         if not top.is_dir():
@@ -73,6 +112,8 @@ def read(folder: Path, steps: Sequence[Step]) -> Submission:
         _collect(found, top, _wanted(steps))
     except OSError as error:
         found.remarks.append(f"the folder cannot be read: {error.strerror or error}")
+    if adapter is not None and any(path.startswith(f"{adapter.package}/") for path in found.files):
+        found.files[f"{NAME}/__init__.py"] = adapter.text.encode()
     return found
 
 
@@ -85,8 +126,8 @@ def _collect(found: Submission, top: Path, wanted: set[str]) -> None:
     ignored = []
     with os.scandir(top) as entries:
         for one in sorted(entries, key=_name_of):
-            if one.name == NAME and one.is_dir(follow_symlinks=False):
-                _collect_package(found, top, NAME, 0)
+            if one.name == found.package and one.is_dir(follow_symlinks=False):
+                _collect_package(found, top, found.package, 0)
             elif one.name in wanted:
                 _add(found, top, one.name)
             elif one.is_dir() or one.name.endswith(".py"):
