@@ -49,8 +49,9 @@ tn.show.points(points, classes, title="Two arcs of points: the classes 1 and -1"
 # dictionary of the attributes of an object.
 #
 # **The first values of weights** are random. Their deviation is $\sqrt{1/n}$ for $n$ inputs. Then
-# the outputs vary as much as the inputs (step 10 looks closer). The draws come from one generator,
-# so `seed(0)` makes each run the same.
+# the outputs of a layer vary as much as its inputs. A relu behind the layer makes them smaller;
+# step 10 has the deviation for that. The draws come from one generator, so `seed(0)` makes each
+# run the same.
 #
 # In the package: [network](../source/tinynode/functions/network.md),
 # [module](../source/tinynode/nn/module.md), [layers](../source/tinynode/nn/layers.md).
