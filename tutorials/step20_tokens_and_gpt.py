@@ -275,9 +275,10 @@ for name, (one, trained) in models.items():
 # of the head. The attention weights grow with the square of the length.
 
 # %%
+pairs = learn_pairs(training, 200)
 for count in (0, 100, 200):
-    one = Tokenizer(learn_pairs(training, count))
-    seen, unseen = (len(t) / len(one.encode(t)) for t in (training, validation))
+    one = Tokenizer(pairs[:count])
+    seen, unseen = (len(t) / len(one.encode(t)) for t in (training[:2500], validation))
     table_bytes = 2 * one.size * 32 * 4
     print(f"{count:3} pairs: {seen:.2f} letters per token in training,", end=" ")
     print(f"{unseen:.2f} in validation; {table_bytes / 1000:.0f} kB for tokens")
