@@ -541,6 +541,11 @@ def test_the_distribution_for_teachers_has_what_the_wheel_of_learners_has_not(
     assert one["passed"] and len(one["hidden"]["checks"]) == 3 and one["hidden"]["passed"]
 
 
+def test_the_citation_has_the_version() -> None:
+    text = Path(__file__).resolve().parents[2].joinpath("CITATION.cff").read_text()
+    assert f"\nversion: {tinynode.__version__}\n" in text
+
+
 def test_both_distributions_have_one_version() -> None:
     for text in (ROOT / "pyproject.toml", ROOT / "course_solutions" / "pyproject.toml"):
         assert f'version = "{tinynode.__version__}"' in text.read_text(encoding="utf-8")
