@@ -263,6 +263,24 @@ def test_the_lowest_box_comes_first_then_new_cards() -> None:
     assert len(review.in_order(cards, known, TODAY, ahead=True)) == 4
 
 
+def test_the_list_says_what_is_due(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tinynode_course import command
+
+    for words in ([], ["list"]):
+        command.main(words)
+        assert "due on passed steps" not in capsys.readouterr().out
+    Progress(folder).note("03", passed=True)
+    for words in ([], ["list"]):
+        command.main(words)
+        assert "2 questions are due on passed steps" in capsys.readouterr().out
+    ask(monkeypatch, ["13", "b"])
+    capsys.readouterr()
+    command.main(["list"])
+    assert "due on passed steps" not in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_a_pipe_without_colours(tmp_path: Path) -> None:
     Progress(tmp_path).note("02", passed=True)

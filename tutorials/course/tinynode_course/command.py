@@ -121,7 +121,9 @@ def _add(
 def welcome(options: argparse.Namespace) -> int:
     """Print the first or the next command to type."""
     print(FIRST)
-    say_next(open_progress())
+    progress = open_progress()
+    review.say_due(progress)
+    say_next(progress)
     return 0
 
 
@@ -135,6 +137,7 @@ def show_list(options: argparse.Namespace) -> int:
             last = sources.part(step)
         print(f"  {_state(progress.of(step.key)):<10} {_numbered(step)}")
     print()
+    review.say_due(progress)
     say_next(progress)
     return 0
 

@@ -92,6 +92,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def say_due(progress: Progress) -> None:
+    """Print the number of due questions and the command; nothing if none is due."""
+    keys = {step.key for step in sources.steps() if progress.of(step.key).get("passed")}
+    cards = more_cards.of_steps(keys)
+    today = datetime.date.today().toordinal()
+    due = in_order(cards, {card.name: state_of(progress, card) for card in cards}, today)
+    if due:
+        print(f"{_questions(len(due))} due on passed steps: {PROGRAM} review")
+
+
 def passed(progress: Progress, text: str | None = None) -> set[str]:
     """The keys of the passed steps, or of a passed step.
 
