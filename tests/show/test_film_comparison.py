@@ -445,3 +445,22 @@ def test_the_command_compares_two_scripts(
     for arguments in (["--against", "c.py"], ["--against", "b.py", "--quiz"]):
         assert main(["step", "a.py", *arguments]) == 2
         assert capsys.readouterr().err.startswith("python -m tinynode step: error: ")
+
+
+def test_the_command_gives_both_scripts_all_random_numbers_and_their_own_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (
+        "import random, numpy, tinynode as tn\nfrom scale_beside import scale\n"
+        "x = tn.asarray([numpy.random.rand(), random.random()])\ny = x * scale\n"
+    )
+    for folder, scale in (("old", 2.0), ("new", 3.0)):
+        Path(folder).mkdir()
+        Path(folder, "a.py").write_text(text)
+        Path(folder, "scale_beside.py").write_text(f"scale = {scale}\n")
+    words = ["--no-open", "--output", "x.html"]
+    assert main(["step", "old/a.py", "--against", "old/a.py", *words]) == 0
+    assert main(["step", "old/a.py", "--against", "new/a.py", *words]) == 1
+    told = capsys.readouterr().out
+    assert "first difference: step 1, forward of Multiply, operand scale, 1\n" in told

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import signal
 import sys
@@ -20,10 +19,8 @@ import threading
 from pathlib import Path
 from typing import IO, Any
 
-import numpy
-
-from tinynode import random as tn_random
 from tinynode.show.films.changes import Change, from_json
+from tinynode.show.films.random_states import seed_all
 from tinynode.show.films.what_if import ScriptRuns, rerun
 from tinynode.show.page.document import page
 
@@ -38,7 +35,7 @@ def main() -> int:
     arguments = (requests, job["folder"])
     threading.Thread(target=_end_with_parent, args=arguments, daemon=True).start()
     runs = ScriptRuns(job["script"], job["arguments"], job["text"])
-    seed_generators(job["seed"])
+    seed_all(job["seed"])
     try:
         data = _data_of(runs, from_json(job["changes"]), quiz=job["quiz"])
     except ValueError as error:
@@ -48,13 +45,6 @@ def main() -> int:
         text = page({**data, "program": job["text"]})
         Path(job["page"]).write_bytes(text.encode("utf-8", "replace"))
     return runs.status
-
-
-def seed_generators(seed: int) -> None:
-    """Begin the random generators of tinynode, NumPy and Python anew: as in each run of a page."""
-    tn_random.seed(seed)
-    numpy.random.seed(seed)
-    random.seed(seed)
 
 
 def _data_of(runs: ScriptRuns, changes: list[Change], *, quiz: bool) -> dict[str, Any]:

@@ -15,12 +15,12 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-from tinynode import random
 from tinynode.atomic_file import check_writable
 from tinynode.commands.command_line import CommandError, Parser, positive_count, positive_number
 from tinynode.show.films.changes import checked_changes
 from tinynode.show.films.comparison import Comparison, compare
 from tinynode.show.films.film import Film, plural
+from tinynode.show.films.random_states import RandomStates
 from tinynode.show.films.scripts import Script, film_of_script
 from tinynode.show.films.text import printable_lines
 from tinynode.show.films.what_if import ScriptRuns, rerun
@@ -187,7 +187,7 @@ def _read(script: str) -> Script:
 def _compare(options: argparse.Namespace, script: str, arguments: list[str]) -> int:
     """Film two scripts, and show where they differ; returns 1 if they do, or if one failed.
 
-    Both begin with the same state of the random generators.
+    Both begin with the same states of the random generators. Each imports its own modules.
     """
     _refuse_options(options, "--against", ("text", "memory", "serve", "quiz", "change"))
     _check_script(options.against)
@@ -195,14 +195,15 @@ def _compare(options: argparse.Namespace, script: str, arguments: list[str]) -> 
     path = _path_of_comparison(output)
     films = []
     one_failed = False
-    state = random.get_state()
+    states = RandomStates.now()
     for one in [_read(path) for path in (script, options.against)]:
-        random.set_state(state)
-        film, status = film_of_script(one, arguments, most=options.most)
+        states.restore()
+        runs = ScriptRuns(one, arguments, most=options.most)
+        film = runs()
         if not len(film):
             raise CommandError(f"{one.name} has no steps of tinynode to compare.", status=1)
         films.append(film)
-        one_failed = one_failed or status != 0
+        one_failed = one_failed or runs.status != 0
     found = compare(films[0], films[1])
     _show_comparison(options, found, output, path)
     return 1 if found or one_failed else 0

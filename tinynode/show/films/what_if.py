@@ -11,16 +11,12 @@ whether the program is the same twice. So n changes need n + 2 runs.
 from __future__ import annotations
 
 import os
-import random
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy
-
-from tinynode import generator
 from tinynode.safe_files import checked_path
 from tinynode.show.films.changes import Change, Made, checked_changes
 from tinynode.show.films.comparison import Comparison, Losses, compare
@@ -30,6 +26,7 @@ from tinynode.show.films.film import Film
 from tinynode.show.films.interventions import ChangeHook, Target, resolved
 from tinynode.show.films.iterations import values_of
 from tinynode.show.films.nodes import Recording
+from tinynode.show.films.random_states import RandomStates
 from tinynode.show.films.recorder import record
 from tinynode.show.films.scripts import Script, film_of_script
 
@@ -147,7 +144,7 @@ def rerun(run: Callable[[], Film], changes: Sequence[Change]) -> Comparison:
     Raises:
         ValueError: a change is not possible, or the program has no steps.
     """
-    states = generator.get_state(), numpy.random.get_state(), random.getstate()
+    states = RandomStates.now()
     first = _film_of(run)
     last = first
     not_twice = ""
@@ -157,9 +154,9 @@ def rerun(run: Callable[[], Film], changes: Sequence[Change]) -> Comparison:
     for change in changes:
         targets.append(resolved(last, change))  # a wrong change ends here, before a second run
         if last is first:
-            _set_states(states)
+            states.restore()
             not_twice = _other_twice(first, _film_of(run))
-        _set_states(states)
+        states.restore()
         hook = ChangeHook(targets)
         try:
             with hook:
@@ -175,12 +172,6 @@ def rerun(run: Callable[[], Film], changes: Sequence[Change]) -> Comparison:
     made = tuple(Made(one.change, one.place, hook.was[one]) for one in targets)
     found = compare(first, last)
     return replace(found, changes=made, losses=_losses_of(first, last), note=note or not_twice)
-
-
-def _set_states(states: tuple[Any, Any, Any]) -> None:
-    generator.set_state(states[0])
-    numpy.random.set_state(states[1])
-    random.setstate(states[2])
 
 
 def _film_of(run: Callable[[], Film]) -> Film:
