@@ -288,6 +288,20 @@ def test_argv_and_path_are_as_before(folder: Path, opened: list[str]) -> None:
     assert sys.argv is argv and sys.path == path and sys.modules["__main__"] is module
 
 
+@pytest.mark.slow  # a process, which makes another one
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no os.fork here")
+def test_a_fork_of_the_script_writes_no_film(folder: Path) -> None:
+    fork = "print('text')\nimport os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\n"
+    (folder / "fork.py").write_text(SCRIPT + fork)
+    words = [sys.executable, "-m", "tinynode", "step", "--no-open", "fork.py"]
+    paths = os.pathsep.join(map(str, (ROOT, ROOT / "backends")))
+    environment = {**os.environ, "PYTHONPATH": paths}
+    done = subprocess.run(
+        words, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.count("written to fork.html") == 1
+
+
 def test_a_script_may_change_the_folder(folder: Path, opened: list[str]) -> None:
     (folder / "moves.py").write_text(f"import os\nos.chdir('/')\n{SCRIPT}", encoding="utf-8")
     assert main(["step", "--output", "film.json", "moves.py"]) == 0

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tinynode.learn import ENGINE
 from tinynode.show.films.film import Film
@@ -82,6 +82,7 @@ def film_of_script(
         script = Script.at(script, text)
     script.enter_folder()
     film, status = Film(), 0
+    process = os.getpid()
     with _as_main(script, arguments) as module:
         try:
             file, source = script.file, script.source
@@ -95,7 +96,17 @@ def film_of_script(
                 exec(code, module)
         except BaseException as error:
             status = _status_of(error)
+    if os.getpid() != process:
+        _end_of_fork(status)
     return film, status
+
+
+def _end_of_fork(status: int) -> NoReturn:
+    """End a process that the script made by ``os.fork``: the first process has the film."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and not stream.closed:
+            stream.flush()
+    os._exit(status)
 
 
 def _status_of(error: BaseException) -> int:
