@@ -639,6 +639,8 @@ def test_a_wrong_tolerance(tolerance: float) -> None:
 
 
 def test_a_wrong_option() -> None:
+    with pytest.raises(TypeError, match="record: fold must be True or False"), record(fold="no"):
+        pass
     with pytest.raises(TypeError, match="record: arrays must be True or False"), record(arrays=3):
         pass
 

@@ -76,7 +76,7 @@ def record(
             opens a box. For a single pass forward and backward; updates are left out.
 
     Raises:
-        TypeError: ``model`` is not a Module, or ``arrays`` is not a bool.
+        TypeError: ``model`` is not a Module, or ``arrays`` or ``fold`` is not a bool.
         ValueError: ``most`` is not an integer of 1 or more.
     """
     if model is not None and not isinstance(model, Module):
@@ -85,7 +85,7 @@ def record(
         raise ValueError(f"record: most must be an integer, 1 or more, got {most!r}.")
     film = Film(title)
     film.values.keeps_whole = as_flag("record", "arrays", arrays)
-    film.is_folded = fold
+    film.is_folded = as_flag("record", "fold", fold)
     recorder = FilmRecorder(film, model, MAX_STEPS if most is None else min(most, MAX_STEPS))
     recipes = RecipeKeeper(film)
     recorder.companions = [recorder.origins, recipes]
