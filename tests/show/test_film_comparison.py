@@ -447,6 +447,26 @@ def test_the_command_compares_two_scripts(
         assert capsys.readouterr().err.startswith("python -m tinynode step: error: ")
 
 
+def test_other_dtypes_of_equal_numbers_are_told() -> None:
+    films = []
+    for between in (None, "float64"):
+        x = tn.asarray([1.0, 2.0], "float32")
+        with show.record() as film:
+            y = F.astype(x * 2.0, between or "float32")
+            F.sum(y * 3.0)
+        films.append(film)
+    found = show.compare(*films)
+    same = show.compare(films[0], films[0])
+    assert not found.differences and not same.retyped
+    assert found.retyped[0].part.startswith("result ")
+    assert {one.dtypes for one in found.retyped} == {"float32 and float64"}
+    words = str(found).splitlines()
+    assert words[0].startswith("no difference in ")
+    assert words[1].startswith(f"other dtypes of {len(found.retyped)} arrays, first step 2, ")
+    assert words[1].endswith(", float32 and float64")
+    assert found.data()["compared"]["sentence"] == str(found)
+
+
 def test_the_command_gives_both_scripts_all_random_numbers_and_their_own_modules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -713,7 +713,7 @@ def test_a_loop_may_have_more_steps_than_a_picture(monkeypatch: pytest.MonkeyPat
     film, _ = long_film(10)
     data = film.data()
     check(data, film)
-    assert sum(sizes(data)) == len(film) > 20 and data["note"] is None
+    assert sum(sizes(data)) == len(film) > 20 and "Cut" not in data["note"]
 
 
 def test_both_notes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -725,3 +725,46 @@ def test_both_notes(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ValueError("planted")
     note = film.data()["note"]
     assert note.startswith("The recorded code ended with ValueError: planted. Cut: a picture ")
+
+
+def rule_by_hand(rounds: int, *, has_rule: bool = True) -> Film:
+    w = tn.Variable(np.array([3.0, -2.0]), name="w")
+    x = tn.Variable(np.array([1.0, 1.0]), name="x", requires_grad=False)
+    optimizer = tn.nn.SGD([w], lr=0.25)
+    with tn.show.record() as film:
+        for step in range(rounds):
+            loss = F.sum(w * w * x)
+            w.cleargrad()
+            loss.backward()
+            if has_rule:
+                w.array -= 0.25 * w.grad
+            else:
+                optimizer.update()
+            x.array = x.array + step  # data, and no weight
+    return film
+
+
+def test_a_weight_that_the_program_changes_itself_is_told() -> None:
+    data = rule_by_hand(3).data()
+    told = (
+        "The program itself changes w, first before iteration 2, step 1. "
+        "No step of the film shows this change."
+    )
+    assert data["note"] == told and len(data["pictures"]) == 1
+    assert told in rule_by_hand(3).to_text()
+    assert rule_by_hand(1).data()["note"] is None
+    assert rule_by_hand(3, has_rule=False).data()["note"] is None
+
+
+def test_a_change_of_the_reader_is_no_change_of_the_program() -> None:
+    def program() -> None:
+        w = tn.Variable(np.array([3.0, -2.0]), name="w")
+        optimizer = tn.nn.SGD([w], lr=0.25)
+        for _ in range(3):
+            loss = F.sum(w * w)
+            w.cleargrad()
+            loss.backward()
+            optimizer.update()
+
+    found = tn.show.what_if(program, "iteration 2, step 1: w[0] = 0")
+    assert found.data()["note"] is None

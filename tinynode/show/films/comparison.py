@@ -100,6 +100,8 @@ class Comparison:
         replaced: the number of steps in both films that stand for each other: a compiled function,
             and the steps in place of the function.
         sampled: the number of arrays that were compared by a sample.
+        retyped: the parts of common steps whose arrays have other dtypes. The dtype alone is no
+            difference.
         changes: for ``what_if``, the changes of the second film.
         losses: for ``what_if``, the losses of both films, if there are any.
         note: for ``what_if``, a sentence if the program is not the same without the change.
@@ -112,6 +114,7 @@ class Comparison:
     films: tuple[Recording, Recording] = field(repr=False)
     replaced: tuple[int, int] = (0, 0)
     sampled: int = 0
+    retyped: list[Difference] = field(default_factory=list, repr=False)
     changes: tuple[Made, ...] = ()
     losses: Losses | None = field(default=None, repr=False)
     note: str = ""
@@ -153,13 +156,18 @@ class Comparison:
         return "\n".join([*lines, *self._remarks()])
 
     def _remarks(self) -> list[str]:
-        """A line on compiled functions, and a line on samples, if there are any."""
+        """Lines on compiled functions, on dtypes and on samples, if there are any."""
         one, other = self.replaced
         lines = []
         if one:
             lines = [
                 f"compiled: {one} steps of the first film are {other} steps of the second film"
             ]
+        if self.retyped:
+            first = self.retyped[0]
+            lines.append(
+                f"other dtypes of {len(self.retyped)} arrays, first {first.where}, {first.dtypes}"
+            )
         if self.sampled:
             cure = "record(arrays=True) keeps whole arrays"
             lines.append(f"{self.sampled} large arrays were compared by samples; {cure}")
@@ -245,6 +253,7 @@ def compare(film_a: Recording, film_b: Recording, *, tolerance: float | None = N
         films,
         replaced=(len(replaced[0]), len(replaced[1])),
         sampled=sum(one.is_sampled for one in found),
+        retyped=[one for one in found if one.dtypes],
     )
 
 
@@ -283,7 +292,7 @@ def _data(found: Comparison) -> dict[str, Any]:
     # here, since recording needs no layout
     from tinynode.show.films.data import film_data
 
-    data = film_data(found.films[1])
+    data = film_data(found.films[1], is_changed=bool(found.changes))
     places = _places(data)
     next_steps = _next_steps(found)
     arrays = _Arrays(found, data["values"])

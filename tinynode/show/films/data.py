@@ -21,6 +21,7 @@ from tinynode.show.films.memory_data import Describer, lives_of, memory_data
 from tinynode.show.films.memory_growth import growth_of
 from tinynode.show.films.names import SourceNames
 from tinynode.show.films.nodes import GONE, MAX_PICTURE, FilmNode, Recording, Step
+from tinynode.show.films.outside_changes import OutsideChange, outside_changes, sentence_of
 from tinynode.show.films.questions import film_questions
 from tinynode.show.films.sources import Files, SourceLocation
 from tinynode.show.graphs.boxes import curve
@@ -69,8 +70,13 @@ class Picture:
         return {other: self.labels[node] for other, node in self.ids_of(segment).items()}
 
 
-def film_data(film: Recording) -> dict[str, Any]:
-    """All of a film, in the types of JSON."""
+def film_data(film: Recording, *, is_changed: bool = False) -> dict[str, Any]:
+    """All of a film, in the types of JSON.
+
+    Args:
+        film: the recording.
+        is_changed: True for a film of ``what_if``: the reader changed numbers, not the program.
+    """
     runs = named_segments(film)
     segments = [segment for segment, _ in runs]
     pictures = list(dict.fromkeys(picture for _, picture in runs))
@@ -82,7 +88,7 @@ def film_data(film: Recording) -> dict[str, Any]:
     data: dict[str, Any] = {
         "version": 2,
         "title": short_name(film.title) or "Forward and backward, step by step",
-        "note": _note(film, segments),
+        "note": _note(film, runs, [] if is_changed else outside_changes(film)),
         # read at call time, since tinynode imports this module
         "tinynode": vars(sys.modules["tinynode"])["__version__"],
         "device": ", ".join(film.devices),
@@ -118,13 +124,18 @@ def named_segments(film: Recording) -> list[tuple[Segment, Picture]]:
 def _memory(film: Recording, runs: list[tuple[Segment, Picture]], files: Files) -> dict[str, Any]:
     """The memory of a film, with the growth."""
     segments = [segment for segment, _ in runs]
-    labels: dict[str, str] = {}
-    for segment, picture in runs:
-        labels |= picture.labels_of(segment)
-    describer = Describer(film, labels)
+    describer = Describer(film, _all_labels(runs))
     lives = lives_of(film, describer)
     growth = growth_of(film, segments, describer, lives, files)
     return {**memory_data(film, segments, describer, lives, files), "growth": growth}
+
+
+def _all_labels(runs: list[tuple[Segment, Picture]]) -> dict[str, str]:
+    """The label of each node of a film."""
+    labels: dict[str, str] = {}
+    for segment, picture in runs:
+        labels |= picture.labels_of(segment)
+    return labels
 
 
 def _folds(film: Recording, data: dict[str, Any]) -> list[dict[str, Any]]:
@@ -153,15 +164,23 @@ def _failed(film: Recording, segments: list[Segment]) -> list[int] | None:
     return [len(segments) - 1, segments[-1].last - segments[-1].first - 1]
 
 
-def _note(film: Recording, segments: list[Segment]) -> str | None:
-    """The film's note, and a note on segments with too many steps for a picture."""
-    missing = sum(segment.missing for segment in segments)
-    if not missing:
-        return film.note and cut(film.note, LONGEST_NOTE)
-    note = f"Cut: a picture holds {MAX_PICTURE} steps, and {missing} more are left out."
-    if film.note is None:
-        return note
-    return f"{cut(film.note, LONGEST_NOTE).removesuffix('.')}. {note}"
+def _note(
+    film: Recording, runs: list[tuple[Segment, Picture]], changes: list[OutsideChange]
+) -> str | None:
+    """The film's note, on segments with too many steps for a picture, and on changes outside."""
+    notes = []
+    if film.note is not None:
+        notes.append(cut(film.note, LONGEST_NOTE))
+    missing = sum(segment.missing for segment, _ in runs)
+    if missing:
+        notes.append(f"Cut: a picture holds {MAX_PICTURE} steps, and {missing} more are left out.")
+    for number, (segment, _) in enumerate(runs, 1):
+        if changes and segment.first <= changes[0].step < segment.last:
+            place = f"step {changes[0].step - segment.first + 1}"
+            place = f"iteration {number}, {place}" if len(runs) > 1 else place
+            notes.append(sentence_of(changes, _all_labels(runs), place))
+    *begin, last = notes or [""]
+    return "".join(f"{note.removesuffix('.')}. " for note in begin) + last or None
 
 
 def _pictures(segments: list[Segment]) -> list[Picture]:

@@ -67,6 +67,7 @@ class Difference:
         node: the id of the node in the picture of the second film, or None.
         differs: False for a distance within the tolerance.
         is_sampled: True if a film has a sample of the array: see ``record(arrays=True)``.
+        dtypes: such as ``"float32 and float64"`` for arrays of two dtypes; else empty.
     """
 
     steps: tuple[int | None, int | None]
@@ -78,16 +79,22 @@ class Difference:
     node: str | None = None
     differs: bool = True
     is_sampled: bool = False
+    dtypes: str = ""
 
     def __str__(self) -> str:
         one, other = self.steps
-        number = f"step {one if one is not None else other}"
         if one is None or other is None:
+            number = f"step {one if one is not None else other}"
             which = "second" if one is None else "first"
             return f"{number} of the {which} film, {self.event}{self.note}"
-        if one != other:
-            number += f" ({other} in the second film)"
-        return f"{number}, {self.event}, {self.part}, {self.words}"
+        return f"{self.where}, {self.words}"
+
+    @property
+    def where(self) -> str:
+        """The step and the part, such as ``"step 3, backward of Tanh, gradient of w"``."""
+        one, other = self.steps
+        second = "" if one == other else f" ({other} in the second film)"
+        return f"step {one}{second}, {self.event}, {self.part}"
 
     @property
     def words(self) -> str:
@@ -351,7 +358,9 @@ def compare_parts(
     size, note = distance(first, second)
     differs = bool(note) or size > limit_of(first, second, tolerance)
     values = a.value, b.value
-    yield Difference(steps, event, a.name, size, values, note, b.node, differs, is_sampled)
+    names = [content.dtype.name for content in (first, second)]
+    dtypes = "" if names[0] == names[1] else " and ".join(names)
+    yield Difference(steps, event, a.name, size, values, note, b.node, differs, is_sampled, dtypes)
 
 
 # --- pairs of arrays -----------------------------------------------------------------------------
