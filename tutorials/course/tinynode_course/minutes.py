@@ -5,8 +5,8 @@ numbers stand below, so a teacher can put own numbers in their place. No learner
 
     reading     words of the page, lines of shown code, pauses for pictures and for the prediction
     exercise    lines of code that the learner writes: those of the reference without the lines
-                of the stub. A line that the package has elsewhere is typed faster than a new
-                line. Plus a time for start and check
+                of the stub. A line that the page or the package shows is copied faster than a
+                new line is found. Plus a time for start and check
     hunt        a time for tests against planted bugs
 
 Source of the reading speed: Brysbaert, How many words do we read per minute?, Journal of Memory
@@ -20,6 +20,7 @@ import argparse
 import ast
 import difflib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tinynode_course import hunts, mynode, sources
@@ -36,7 +37,7 @@ PAUSE = 0.5
 PREDICTION = 1.5
 NEW_LINES_A_MINUTE = 1.0
 KNOWN_LINES_A_MINUTE = 6.0
-"""For a line such as ``(x,) = self.get_retained_inputs()``, which the package has elsewhere."""
+"""For a line that the page shows, or that the package has elsewhere: ``(x,) = inputs``."""
 START = 4.0
 """Minutes to start an exercise, find the place, and run the checks."""
 HUNT = 15.0
@@ -78,18 +79,16 @@ def run(options: argparse.Namespace) -> int:
 
 def of(step: Step) -> Minutes:
     """The minutes of a step."""
-    words = code = pauses = 0.0
+    words = pauses = 0.0
     for cell in read(step.path):
         if cell.kind == "code":
-            code += len(code_lines(cell.source))
             pauses += PAUSE
             continue
-        for part in mynode.parts(cell.source, step.key):
-            if isinstance(part, Excerpt):
-                code += len(part.marked) or len(code_lines(part.code))
-            else:
-                words += len(_WORD.findall(_CODE_BLOCK.sub("", part)))
-                pauses += PREDICTION * part.count("## Predict")
+        texts = [part for part in mynode.parts(cell.source, step.key) if isinstance(part, str)]
+        for text in texts:
+            words += len(_WORD.findall(_CODE_BLOCK.sub("", text)))
+            pauses += PREDICTION * text.count("## Predict")
+    code = sum(lines for _, lines in _shown_code(step))
     reading = words / WORDS_A_MINUTE + code / CODE_LINES_A_MINUTE + pauses
     exercise = 0.0
     if step.stub.exists():
@@ -97,6 +96,17 @@ def of(step: Step) -> Minutes:
         exercise = START + new / NEW_LINES_A_MINUTE + known / KNOWN_LINES_A_MINUTE
     exercise += HUNT if hunts.of(step) is not None else 0.0
     return Minutes(step.key, reading, exercise)
+
+
+def _shown_code(step: Step) -> Iterator[tuple[str, int]]:
+    """The code on the page, with the number of new lines: of cells, and of the package."""
+    for cell in read(step.path):
+        if cell.kind == "code":
+            yield cell.source, len(code_lines(cell.source))
+            continue
+        for part in mynode.parts(cell.source, step.key):
+            if isinstance(part, Excerpt):
+                yield part.code, len(part.marked) or len(code_lines(part.code))
 
 
 def lines_to_write(step: Step) -> tuple[int, int]:
@@ -107,7 +117,10 @@ def lines_to_write(step: Step) -> tuple[int, int]:
     else:
         earlier, stubs = {}, {"": step.stub.read_text(encoding="utf-8")}
         after = {"": step.solution.read_text(encoding="utf-8")}
-    known = {line for text in (*earlier.values(), *stubs.values()) for line in code_lines(text)}
+    shown = [text for text, _ in _shown_code(step)]
+    known = {
+        line for text in (*earlier.values(), *stubs.values(), *shown) for line in code_lines(text)
+    }
     counts = [0, 0]
     for path in after:
         for line in _lines_of_file(path, earlier, stubs, after):
