@@ -55,7 +55,13 @@ def write_files(files: Files, folder: Path) -> None:
         path.write_text(text, encoding="utf-8", newline="\n")
 
 
-NEEDS = {"bytes": "13", "diffusion": "13", "experts": "17", "tiled_attention": "19"}
+NEEDS = {
+    "bytes": "13",
+    "diffusion": "13",
+    "experts": "17",
+    "reinforce": "17",
+    "tiled_attention": "19",
+}
 """For an elective that builds a part of ``mynode``: the last step that the elective needs.
 
 The part of an elective has files of its own, so electives can be done in any order.
