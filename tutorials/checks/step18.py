@@ -47,6 +47,13 @@ def check_sqrt(work: Any) -> None:
     y.grad = np.ones(2, np.float32)
     y.backward()
     kinds = [y.array.dtype.name, single.grad.dtype.name]
+    near = work.Variable(np.array([1e-8, 1e-4, 0.0]))
+    y = work.sqrt(near)
+    y.grad = np.ones(3)
+    with np.errstate(divide="ignore"):
+        y.backward()
+    look = "Sqrt.backward: gy / (2 y), and nothing is added to y. The gradient at 0 is infinite"
+    expect_close("the gradient of sqrt near 0", near.grad, [5000.0, 50.0, np.inf], look)
     look = "A float32 array stays float32; Python's 0.5 has no dtype of its own"
     expect_equal("the dtypes of sqrt and its gradient", kinds, ["float32", "float32"], look)
     expect_close("x after sqrt and backward", single.array, [4.0, 9.0], "forward changes no input")
@@ -170,6 +177,10 @@ MISTAKES = (
     (
         "the root's gradient is multiplied by y in place of divided",
         mistake("18", _EXP, "gy * 0.5 / y", "gy * 0.5 * y"),
+    ),
+    (
+        "a small number keeps the root's gradient from infinity",
+        mistake("18", _EXP, "gy * 0.5 / y", "gy * 0.5 / (y + 1e-6)"),
     ),
     (
         "the root is computed in float64",

@@ -80,6 +80,11 @@ def check_matmul(work: Any) -> None:
             f"matmul of {left} and {right}", work.InvalidType,
             lambda x=x, y=y: work.matmul(x, y), look,
         )  # fmt: skip
+    look = "MatMul.check_type_forward: keep the line with is_floating and x.dtype == y.dtype"
+    x, y = work.Variable(np.ones((3, 4))), work.Variable(np.ones((4, 2), np.float32))
+    expect_raises(
+        "matmul of float64 and float32", work.InvalidType, lambda: work.matmul(x, y), look
+    )
 
 
 def check_weights(work: Any) -> None:
@@ -92,6 +97,7 @@ def check_weights(work: Any) -> None:
     seen = np.tri(3, dtype=bool)
     mask = np.array([[True, True, True], [True, False, True], [False, True, True]])
     mask[2, 1] = True
+    kept = mask.copy()
     for what, given, causal, allowed in (
         ("without a mask", None, False, np.ones((3, 3), bool)),
         ("causal", None, True, seen),
@@ -110,6 +116,14 @@ def check_weights(work: Any) -> None:
         got = work.scaled_dot_product_attention(query, key, value, given, causal).array
         look = "scaled_dot_product_attention: matmul(attention_weights(...), value)"
         expect_close(f"attention {what}", got, expected @ v, look)
+
+    look = "both hold: mask & np.tri(...) is a new array; &= changes the mask of the caller"
+    expect_equal("the mask afterwards", mask.tolist(), kept.tolist(), look)
+    fewer = work.Variable(q[..., :2, :])
+    expected = _weights(q[..., :2, :], k, np.tri(2, 3, dtype=bool))
+    got = attention_weights(fewer, key, causal=True).array
+    look = "query i looks at keys 0 to i: np.tri(n, m), n queries and m keys"
+    expect_close("causal attention_weights of 2 queries and 3 keys", got, expected, look)
 
     def attend(q: Any, k: Any, v: Any) -> Any:
         return work.scaled_dot_product_attention(q, k, v, causal=True)
@@ -183,6 +197,10 @@ def check_block(work: Any) -> None:
     names = [name for name, part in vars(block).items() if isinstance(part, nn.Module)]
     look = "Block.__init__: norm1, attention, norm2, up, down"
     expect_equal("the parts of Block", names, ["norm1", "attention", "norm2", "up", "down"], look)
+    count, look = len({id(p) for p in block.parameters()}), "each part is a module of its own"
+    expect_equal("the number of parameters of Block", count, 13, look)
+    look = "Block.__init__: MultiHeadAttention(size, heads)"
+    expect_equal("the heads of Block(4, 2)", block.attention.heads, 2, look)
     look = "up: Linear(size, 4 * size), down: Linear(4 * size, size)"
     expect_equal("the shape of up.weight", block.up.weight.array.shape, (16, 4), look)
 
@@ -259,6 +277,24 @@ MISTAKES = (
         mistake("19", _PRODUCTS, "x.shape[-1] == y.shape[-2]", "x.shape[1] == y.shape[0]"),
     ),
     (
+        "numbers of two kinds are multiplied",
+        mistake("19", _PRODUCTS, "is_floating(x), x.dtype == y.dtype", "is_floating(x)"),
+    ),
+    (
+        "the mask of the caller is changed",
+        mistake(
+            "19", _NETWORK, "mask = seen if mask is None else mask & seen",
+            "mask = seen if mask is None else np.logical_and(mask, seen, out=mask)",
+        ),
+    ),
+    (
+        "of more keys than queries, the last ones are seen",
+        mistake(
+            "19", _NETWORK, "np.tri(*scores.shape[-2:], dtype=bool)",
+            "np.tri(*scores.shape[-2:], scores.shape[-1] - scores.shape[-2], dtype=bool)",
+        ),
+    ),
+    (
         "the scores are divided by the root of the length",
         mistake("19", _NETWORK, "math.sqrt(query.shape[-1])", "math.sqrt(query.shape[-2])"),
     ),
@@ -321,6 +357,14 @@ MISTAKES = (
     (
         "the first norm is used twice",
         mistake("19", _BLOCK, "self.up(self.norm2(x))", "self.up(self.norm1(x))"),
+    ),
+    (
+        "both norms are the same module",
+        mistake("19", _BLOCK, "self.norm2 = LayerNorm(size)", "self.norm2 = self.norm1"),
+    ),
+    (
+        "the block has a single head",
+        mistake("19", _BLOCK, "MultiHeadAttention(size, heads)", "MultiHeadAttention(size, 1)"),
     ),
     (
         "the perceptron has no bend",

@@ -60,6 +60,8 @@ def check_pairs(work: Any) -> None:
     )
     got = learn_pairs("abcabcabc", 5)[:2]
     expect_equal("the first two pairs of 'abcabcabc'", got, [(a, b), (256, c)], look)
+    look = "learn_pairs: begin with the bytes, list(text.encode('utf-8'))"
+    expect_equal("learn_pairs('é é é ', 1)", learn_pairs("é é é ", 1), [(0xC3, 0xA9)], look)
     look = "learn_pairs: of equal counts, the pair that comes first in the text"
     expect_equal("learn_pairs('bcab bcab', 1)", learn_pairs("bcab bcab", 1), [(b, c)], look)
     look = "learn_pairs: stop when no pair comes twice, and at a text without pairs"
@@ -69,17 +71,22 @@ def check_pairs(work: Any) -> None:
 
 def check_tokenizer(work: Any) -> None:
     """encode and decode are inverse, for any text"""
-    from mynode.tokens import Tokenizer, learn_pairs
+    from mynode.tokens import Tokenizer, learn_pairs, merge
 
-    tokenizer = Tokenizer(learn_pairs(TEXT * 3, 12))
+    pairs = learn_pairs(TEXT * 3, 12)
+    tokenizer = Tokenizer(pairs)
     expect_equal("the size with 12 pairs", tokenizer.size, 268, "Tokenizer.size: bytes and pairs")
     look = "Tokenizer: join the bytes of all tokens, and decode them together"
-    for text in ("", TEXT, "naïve 詩 🙂\r\n\0", "eee" * 5, "aaa" * 5):
+    for text in ("", TEXT, "naïve 詩 🙂\r\n\0", "eee" * 5, "aaa" * 5, " The SEA\t"):
         expect_equal(
             f"decode(encode({text!r}))", tokenizer.decode(tokenizer.encode(text)), text, look
         )
     count, bytes_ = len(tokenizer.encode(TEXT)), len(TEXT)
     look = "Tokenizer.encode: merge each pair, in the learned order"
+    expected = list(TEXT.encode())
+    for number, pair in enumerate(pairs, 256):
+        expected = merge(expected, pair, number)
+    expect_equal("the tokens of the text, with 12 pairs", tokenizer.encode(TEXT), expected, look)
     expect_true(f"{bytes_} bytes become {count} tokens, at most 25", count <= 25, look)
     half = tokenizer.decode(tokenizer.encode("詩")[:1])
     expect_equal("the text of a third of a sign", half, "\ufffd", "decode(..., 'replace')")
@@ -115,6 +122,14 @@ def _model(work: Any, **options: Any) -> Any:
     return nn.GPT(7, 6, 8, 2, 2, **options)
 
 
+def _drawn(model: Any) -> Any:
+    """A model whose parameters are drawn anew, so that no bias is 0."""
+    rng = np.random.default_rng(5)
+    for p in model.parameters():
+        p.array = rng.normal(size=p.array.shape)
+    return model
+
+
 def check_model(work: Any) -> None:
     """the GPT computes its layers, in order"""
     model = _model(work)
@@ -130,7 +145,7 @@ def check_model(work: Any) -> None:
     expect_close("the scores", scores.array, expected, look)
     sizes = [len(model.parameters()), len(model.blocks)]
     look = (
-        "GPT.__init__: each block is a Block of its own; parameters: 2, 12 of each block, 2 and 2"
+        "GPT.__init__: each block is a Block of its own; parameters: 2, 13 of each block, 2 and 2"
     )
     each = len(model.blocks[0].parameters())
     expect_equal("the numbers of parameters and of blocks", sizes, [6 + 2 * each, 2], look)
@@ -155,6 +170,8 @@ def check_gradients_and_future(work: Any) -> None:
 
 def check_dropout(work: Any) -> None:
     """dropout works in training only"""
+    from mynode import nn
+
     tokens = np.array([[3, 1, 2]])
     model = _model(work, dropout=0.5)
     look = "GPT: self.dropout behind the embeddings and behind each block"
@@ -165,6 +182,12 @@ def check_dropout(work: Any) -> None:
     plain = _model(work)(tokens).array
     expect_close("the scores with config.train False", dry, plain, look)
     expect_close("without dropout=, a second call", _model(work)(tokens).array, plain, look)
+    for blocks, place in ((0, "the embeddings"), (1, "a block")):
+        model = _drawn(nn.GPT(7, 6, 8, 2, blocks, dropout=1 - 1e-9))
+        expected = model.head(model.norm(work.Variable(np.zeros((1, 3, 8))))).array
+        look = f"GPT.forward: self.dropout works on the output of {place}, too"
+        what = f"the scores when dropout behind {place} leaves zeros"
+        expect_close(what, model(tokens).array, expected, look)
 
 
 def check_draws(work: Any) -> None:
@@ -181,6 +204,12 @@ def check_draws(work: Any) -> None:
         look = "draw_token: softmax(scores / temperature), then a draw with these probabilities"
         what = f"the shares of 2000 draws at temperature {temperature}"
         expect_close(what, shares, p / p.sum(), look, atol=0.05)
+    found = []
+    for _ in range(2):
+        work.seed(1)
+        found.append([int(draw_token(scores)) for _ in range(50)])
+    look = "draw_token: draw with random.get_generator(), which seed() starts anew"
+    expect_equal("50 draws after the same seed", found[1], found[0], look)
     look = "draw_token: subtract the largest score before exp"
     with np.errstate(over="raise", invalid="raise"):
         try:
@@ -189,6 +218,23 @@ def check_draws(work: Any) -> None:
             got = "an overflow of exp"
     expect_equal("the token of a score of 900, at temperature 0.01", got, 1, look)
     expect_equal("the scores after the draws", scores, kept, "make a new array")
+
+
+def check_write(work: Any) -> None:
+    """write adds tokens, without dropout"""
+    from mynode.nn.language_model import write
+
+    model, given, found = _model(work, dropout=0.5), [3, 1], []
+    for train in (True, False):
+        work.seed(1)
+        with work.using_config("train", train):
+            found.append([int(token) for token in write(model, given, 9)])
+    expect_equal("the tokens that were given", given, [3, 1], "write: make a new list")
+    look = "write: the tokens that were given, and count further ones"
+    expect_equal("the first two tokens, and how many", (found[0][:2], len(found[0])), ([3, 1], 11),
+                 look)  # fmt: skip
+    look = 'write: the model reads with using_config("train", False)'
+    expect_equal("the tokens, as with config.train False", found[0], found[1], look)
 
 
 def check_writing(work: Any) -> None:
@@ -231,6 +277,28 @@ MISTAKES = (
         mistake(
             "20", _TOKENS, "tokens = merge(tokens, pair, 256 + len(pairs))\n", "counts = None\n"
         ),
+    ),
+    (
+        "the pairs are learned on letters, and a letter may have many bytes",
+        mistake(
+            "20",
+            _TOKENS,
+            'list(text.encode("utf-8"))\n    pairs',
+            "[ord(letter) for letter in text]\n    pairs",
+        ),
+    ),
+    (
+        "the last pairs are never merged",
+        mistake(
+            "20",
+            _TOKENS,
+            "for i, pair in enumerate(self.pairs):",
+            "for i, pair in enumerate(self.pairs[:6]):",
+        ),
+    ),
+    (
+        "large letters become small ones",
+        mistake("20", _TOKENS, "list(text.encode(", "list(text.lower().encode("),
     ),
     (
         "the number of a new token is one too large",
@@ -300,6 +368,36 @@ MISTAKES = (
     (
         "the norm before the head is forgotten",
         mistake("20", _MODEL, "self.head(self.norm(x))", "self.head(x)"),
+    ),
+    (
+        "dropout forgets the embeddings",
+        mistake(
+            "20",
+            _MODEL,
+            "self.dropout(self.tokens(tokens) + self.places(np.arange(n)))",
+            "self.tokens(tokens) + self.places(np.arange(n))",
+        ),
+    ),
+    (
+        "dropout forgets the blocks",
+        mistake("20", _MODEL, "self.dropout(block(x))", "block(x)"),
+    ),
+    (
+        "the draws know no seed",
+        mistake("20", _MODEL, "random.get_generator()", "np.random.default_rng()"),
+    ),
+    (
+        "write draws with dropout",
+        mistake(
+            "20",
+            _MODEL,
+            'no_backprop_mode(), using_config("train", False)',
+            "no_backprop_mode()",
+        ),
+    ),
+    (
+        "write lengthens the list that was given",
+        mistake("20", _MODEL, "    tokens = list(tokens)\n    with", "    with"),
     ),
     (
         "the temperature multiplies",

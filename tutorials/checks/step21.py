@@ -91,6 +91,9 @@ def check_read(work: Any) -> None:
     from mynode.nn.cache import read
 
     model = _model(work)
+    rng = np.random.default_rng(5)
+    for p in model.parameters():  # norm1 and norm2 begin with the same numbers
+        p.array = p.array + 0.3 * rng.normal(size=p.array.shape)
     for dtype in ("float64", "float32"):
         for p in model.parameters():
             p.array = p.array.astype(dtype)
@@ -156,6 +159,11 @@ def check_lora_begins(work: Any) -> None:
             "LoRALinear.__init__: A is drawn by lecun_normal: with two zeros, nothing is learned"
         )
         expect_true("A is not zero", bool(adapted.a.array.any()), look)
+        look = (
+            "LoRALinear.__init__: A is drawn. With equal rows, rank 2 learns no more than rank 1"
+        )
+        differ = bool((adapted.a.array[0] != adapted.a.array[1]).any())
+        expect_true("the rows of A differ", differ, look)
     adapted = LoRALinear(_layer(work, dtype="float32"), 2)
     kinds = [str(p.dtype) for p in adapted.parameters()]
     expect_equal("the dtypes of float32", kinds, ["float32"] * 2, "A and B have the dtype of W")
@@ -341,6 +349,10 @@ MISTAKES = (
         ),
     ),
     (
+        "the perceptron reads by the first norm",
+        mistake("21", _CACHE, "block.up(block.norm2(x))", "block.up(block.norm1(x))"),
+    ),
+    (
         "all blocks share the first cache",
         mistake("21", _CACHE, "block.norm1(x), cache)", "block.norm1(x), caches[0])"),
     ),
@@ -366,6 +378,15 @@ MISTAKES = (
             _LORA,
             "lecun_normal((rank, in_size)).astype(dtype)",
             "np.zeros((rank, in_size), dtype)",
+        ),
+    ),
+    (
+        "the rows of A are equal: any rank learns as rank 1",
+        mistake(
+            "21",
+            _LORA,
+            "lecun_normal((rank, in_size)).astype(dtype)",
+            "np.ones((rank, in_size), dtype)",
         ),
     ),
     (
