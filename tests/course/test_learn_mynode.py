@@ -252,6 +252,24 @@ def test_run_takes_the_learners_package_if_asked(learn, course: Path) -> None:
     assert "one is 1\n" in learn("run", "1")[1]
 
 
+def test_run_names_the_line_of_the_learners_package_that_stops(learn, course: Path) -> None:
+    program = course / "step01_first.py"
+    program.write_text(
+        program.read_text()
+        + 'from tinynode_course import use_mynode\nuse_mynode("01")\nimport mynode\n'
+        + "mynode.one()\nint('x')\n"
+    )
+    learn("start", "1")
+    write_one("int('y')")
+    (path,) = [one for one in Path("mynode").rglob("*.py") if "int('y')" in one.read_text()]
+    line = path.read_text().splitlines().index("    return int('y')") + 1
+    status, said = learn("run", "1", "--mine")
+    assert status == 1
+    assert "stopped with ValueError" in said and f"; your code: {path}, line {line}\n" in said
+    status, said = learn("run", "1")
+    assert status == 1 and "your code" not in said
+
+
 def test_excerpts_mark_the_changed_lines(course: Path) -> None:
     whole = mynode.excerpt("02", "core/a.py", ["one", "two"])
     lines = whole.code.splitlines()

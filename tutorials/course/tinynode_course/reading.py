@@ -15,6 +15,7 @@ from pathlib import Path
 from tinynode.commands.command_line import CommandError
 from tinynode_course import mynode, plain_math, screen, shell, sources
 from tinynode_course.cells import Cell, Output, read, run
+from tinynode_course.examiner import MOST_FRAMES
 from tinynode_course.plain_screen import PlainScreen
 from tinynode_course.predictions import Predictions
 from tinynode_course.progress import PROGRAM, write_file
@@ -119,7 +120,21 @@ def _run(reader: Reader) -> None:
         lines = [frame.lineno for frame in where if frame.filename == str(path)]
         line = f", line {lines[-1]}" if lines else ""
         message = f"{path.name}{line} stopped with {type(error).__name__}: {error}"
+        own = _lines_of_own_package(where)
+        if own:
+            message += "; your code: " + "; ".join(own)
         raise CommandError(message, status=1) from error
+
+
+def _lines_of_own_package(where: traceback.StackSummary) -> list[str]:
+    """The last places of a traceback in the learner's package, without repetitions."""
+    package = Path.cwd() / mynode.NAME
+    places = [
+        f"{Path(frame.filename).relative_to(package.parent).as_posix()}, line {frame.lineno}"
+        for frame in where
+        if Path(frame.filename).is_relative_to(package)
+    ]
+    return list(dict.fromkeys(places))[-MOST_FRAMES:]
 
 
 def _own_package() -> Path:
