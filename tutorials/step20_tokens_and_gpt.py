@@ -87,7 +87,7 @@ for text in ("the beauty of the world", "naïve 詩 🙂"):
 # \;\text{ afterwards}$$
 #
 # ([tinynode's file](../source/tinynode/nn/schedules.md)) Each update reads 16 pieces of 32 tokens.
-# The numbers are float32: half the bytes of float64, and nearly twice as fast.
+# The numbers are float32: half the bytes of float64, and three quarters of the time.
 
 # %%
 LENGTH = 32

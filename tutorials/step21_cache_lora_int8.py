@@ -79,15 +79,18 @@ arrays = [p.array for p in base.parameters()]
 #    of the held-out sonnets change: 10 %, 1 %, or less?
 #
 # ## Run
-# Attention is causal: a place reads the places before, and no later token changes them. So keys
-# and values of old places stay, and a new token needs one query only. The **KV cache** keeps both:
+# Attention is causal: a place reads the places before, and no later token changes them. So the
+# queries, keys and values of old places all stay. The old queries have had their answers. A new
+# token needs its own query only, and the keys and values of all places. The **KV cache** keeps
+# these two:
 #
 # <!-- mynode: nn/cache.py KeyValueCache -->
 #
 # ([tinynode's file](../source/tinynode/nn/attention.md)) You will write `attend`: the queries are
-# of the new places, the keys and values of all. New place $i$ of $m$ looks at the places up to $n
-# - m + i$, if $n$ is the number of all places. And `read`, which is `GPT.forward` with caches: the
-# first new token stands at the place behind the cache, not at place 0.
+# of the new places, the keys and values of all. With $m$ new places among $n$ places in all, the
+# new place $i$, counted from 0, looks at the places 0 to $n - m + i$. And `read`, which is
+# `GPT.forward` with caches: the first new token stands at the place behind the cache, not at
+# place 0.
 #
 # A saving needs a check: the scores with and without the cache.
 
@@ -227,7 +230,7 @@ print(
 w = base.head.weight.array
 q, scale = quantize_rows(w)
 error = np.abs(w - q * scale)
-print(f"largest error {error.max():.4f}, half of its scale {scale.max() / 2:.4f}")
+print(f"largest error {error.max():.4f}, half of the largest scale {scale.max() / 2:.4f}")
 small = new_model(arrays)
 use_int8(small)
 print(f"weight of the head: {w.nbytes} bytes, as int8 {small.head.nbytes} bytes")
@@ -273,8 +276,8 @@ for block in model.blocks:
 print(f"a large row, one scale:     {held_out_loss(model, sonnets.held_out):.4f}")
 
 # %% [markdown]
-# No error is raised. The large row takes all 255 values for itself, and the other rows become
-# zeros and ones.
+# No error is raised. The large row takes all 255 values for itself, and all other rows
+# become zeros.
 #
 # ## Fix it
 # A scale for each row: no row pays for another one.
@@ -301,7 +304,7 @@ print(f"a large row, scales by row: {held_out_loss(model, sonnets.held_out):.4f}
 # - `nn/cache.py`: `attend` and `read`. `np.tri(m, n, k)` is True up to the diagonal that is $k$
 #   places to the right.
 # - `nn/lora.py`: `LoRALinear`. Keep `layer.weight.array`, which is no parameter. `linear` takes
-#   arrays.
+#   an array as weight, but not as bias: add the bias with `+`.
 # - `nn/int8.py`: `quantize_rows` and `Int8Linear.forward`. A row of zeros has the scale 1.
 #
 #     python -m tinynode.learn start 21

@@ -93,7 +93,7 @@ def go_on(path, model, optimizer):
     """Read the state of the training, if there is a file; returns the best so far."""
     parameters = model.parameters()
     if not path.is_file():
-        return np.inf, [p.array for p in parameters]
+        return np.inf, [p.array.copy() for p in parameters]
     state = np.load(path)
     optimizer.count = int(state["count"])
     for i, p in enumerate(parameters):
@@ -139,7 +139,7 @@ def train(model, tokenizer, path, updates):
         if optimizer.count % EVERY == 0 or optimizer.count == updates or stop.asked:
             held = loss_per_letter(model, tokenizer, validation)
             if held < best[0]:
-                best = held, [p.array for p in model.parameters()]
+                best = held, [p.array.copy() for p in model.parameters()]
             keep(path, model, optimizer, best)
             print(
                 f"update {optimizer.count}/{updates}, {time.perf_counter() - start:.0f} s: loss "
