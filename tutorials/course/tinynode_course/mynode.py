@@ -60,6 +60,7 @@ NEEDS = {
     "diffusion": "13",
     "experts": "17",
     "reinforce": "17",
+    "splats": "13",
     "tiled_attention": "19",
 }
 """For an elective that builds a part of ``mynode``: the last step that the elective needs.

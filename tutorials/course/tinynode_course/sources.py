@@ -50,7 +50,7 @@ ORDER = (
     *("registry", "backward_network", "portability", "interface", "devices", "fast_path"),
     *("compile", "net_in_c", "forward_mode", "vmap", "jacobians", "your_own_backend"),
     *("processes", "roofline", "bytes", "experts", "tiled_attention"),
-    *("diffusion", "reinforce"),
+    *("diffusion", "reinforce", "splats"),
     *("gradient_penalty", "tiny_gpt", "differential_equation", "implicit_layer"),
     "your_own_function",
 )
