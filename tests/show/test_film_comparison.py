@@ -436,12 +436,14 @@ def test_the_command_compares_two_scripts(
     assert told.startswith("first difference: step 1, forward of Multiply, operand 2.0, 1\n")
     assert told.endswith("written to a-against-b.html\n") and Path("a-against-b.html").exists()
     assert main(["step", "a.py", "--against", "a.py", "--no-open", "--output", "x.html"]) == 0
-    assert capsys.readouterr().out.startswith("no difference in 1 steps")
+    assert capsys.readouterr().out.startswith("no difference in 1 step\n")
     Path("failed.py").write_text(text + "raise SystemExit(3)\n")
     for pair in (["failed.py", "--against", "a.py"], ["a.py", "--against", "failed.py"]):
         assert main(["step", *pair, "--no-open"]) == 1
         told = capsys.readouterr().out
-        assert "film, line of the program, which fails with SystemExit\n0 of 1 common" in told
+        assert (
+            "film, line of the program, which fails with SystemExit\n0 of 1 common step " in told
+        )
     for arguments in (["--against", "c.py"], ["--against", "b.py", "--quiz"]):
         assert main(["step", "a.py", *arguments]) == 2
         assert capsys.readouterr().err.startswith("python -m tinynode step: error: ")

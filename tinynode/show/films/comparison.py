@@ -44,7 +44,7 @@ from tinynode.show.films.differences import (
     instead,
     number_of,
 )
-from tinynode.show.films.film import framed
+from tinynode.show.films.film import framed, plural
 from tinynode.show.films.nodes import Recording
 from tinynode.show.films.text import cell_text, printable_lines, steps_of
 from tinynode.show.films.values import describe_gap
@@ -143,16 +143,18 @@ class Comparison:
         shared = sum(None not in pair for pair in self.pairs)
         if self.first is None:
             rest = f", up to {self.largest:.2g}" if self.largest else ""
-            return "\n".join([f"no difference in {shared} steps{rest}", *self._remarks()])
+            return "\n".join(
+                [f"no difference in {plural(shared, 'step')}{rest}", *self._remarks()]
+            )
         differ = {one.steps for one in self.differences if None not in one.steps}
         lines = [
             f"first difference: {self.first}",
-            f"{len(differ)} of {shared} common steps differ",
+            f"{len(differ)} of {plural(shared, 'common step')} differ",
         ]
         for which, word in ((0, "first"), (1, "second")):
             own = sum(pair[1 - which] is None for pair in self.pairs) - self.replaced[which]
             if own:
-                lines.append(f"only in the {word} film: {own} steps")
+                lines.append(f"only in the {word} film: {plural(own, 'step')}")
         return "\n".join([*lines, *self._remarks()])
 
     def _remarks(self) -> list[str]:
@@ -160,14 +162,11 @@ class Comparison:
         one, other = self.replaced
         lines = []
         if one:
-            lines = [
-                f"compiled: {one} steps of the first film are {other} steps of the second film"
-            ]
+            first, second = plural(one, "step"), plural(other, "step")
+            lines = [f"compiled: {first} of the first film are {second} of the second film"]
         if self.retyped:
-            first = self.retyped[0]
-            lines.append(
-                f"other dtypes of {len(self.retyped)} arrays, first {first.where}, {first.dtypes}"
-            )
+            part, count = self.retyped[0], plural(len(self.retyped), "array")
+            lines.append(f"other dtypes of {count}, first {part.where}, {part.dtypes}")
         if self.sampled:
             cure = "record(arrays=True) keeps whole arrays"
             lines.append(f"{self.sampled} large arrays were compared by samples; {cure}")

@@ -135,7 +135,7 @@ def _place_of(segments: Sequence[Segment], change: Change) -> tuple[int, tuple[i
     else:
         iteration = change.iteration - 1
         if iteration >= len(counts):
-            raise ValueError(f"{change}: the film has {len(counts)} iterations.")
+            raise ValueError(f"{change}: the film has {plural(len(counts), 'iteration')}.")
         most, where = counts[iteration], f"iteration {change.iteration}"
     if number > counts[iteration]:
         raise ValueError(f"{change}: {where} has {most} steps.")
