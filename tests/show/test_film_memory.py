@@ -597,3 +597,25 @@ def test_names_are_text_and_a_phone_has_no_horizontal_scroll(browser: Any, tmp_p
     wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
     assert not shown.page.evaluate(wide)
     assert not shown.errors
+
+
+@pytest.mark.parametrize("keeps_graphs", [False, True])
+def test_growth_has_the_data_that_leaked_graphs_hold(keeps_graphs: bool) -> None:
+    w = tn.Variable(np.ones(3), name="w")
+    batches, losses = [], []
+    with tn.show.record() as film:
+        for _ in range(6):
+            batch = np.ones((1000, 3))
+            batches.append(batch)  # the program's own list is no growth of graphs
+            loss = F.sum(F.tanh(tn.asarray(batch) @ w))
+            w.cleargrad()
+            loss.backward()
+            losses.append(loss if keeps_graphs else float(loss))
+    growth = film.memory().growth
+    if not keeps_graphs:
+        assert growth is None
+        return
+    sizes = {group["kind"]: group["bytes"] for group in growth["groups"]}
+    assert sizes["data"] == 1000 * 3 * 8
+    assert growth["bytes"] == sum(sizes.values())
+    assert "23.44 KiB of data that graphs keep: " in growth["sentence"]

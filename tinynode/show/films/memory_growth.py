@@ -4,7 +4,8 @@ Requirement: before a loop runs out of memory, a film shows the cause. So a *rou
 start of a backward pass to the next start at the same place. In a loop without a backward pass, a
 round is an iteration of the film. Growth is arrays of one line, made in at least half of the
 rounds, and alive at the start of the last round. Arrays of the last round do not count: the next
-round may free these arrays.
+round may free these arrays. Data of the program count if a
+function of a graph holds them.
 
 Rounds are not the iterations of the film: a graph without a cut is a single iteration.
 """
@@ -23,6 +24,7 @@ from tinynode.show.films.iterations import Segment
 from tinynode.show.films.memory import FUNCTION, VARIABLE
 from tinynode.show.films.memory_data import (
     ARRAYS,
+    DATA,
     GRADIENTS,
     KINDS,
     RETAINED,
@@ -117,8 +119,10 @@ def _groups(
         is_made_in_round = 1 <= number <= len(starts) - 2
         is_alive = life.freed is None or life.freed > starts[-1]
         state = _state_at(life, starts[-1])
-        if life.buffer.is_given or not is_made_in_round or not is_alive or state is None:
+        if not is_made_in_round or not is_alive or state is None:
             continue
+        if life.buffer.is_given and not any(sort == FUNCTION for sort, _, _ in state.holders):
+            continue  # data that the program brought, and that no graph holds
         origin = describer.of_buffer(life.buffer)
         holder = describer.of_holder(state.holders[0]) if state.holders else None
         key = (state.kind, origin[1:], None if holder is None else holder[1:])
@@ -224,6 +228,8 @@ def _words(group: _Group, keeper: _Keeper | None) -> str:
         return f"retained by the graphs of results that the program keeps: {result}"
     name, function, location = group.origin
     made = f"{name}{_at_line(location)}"
+    if group.kind == DATA:
+        return f"of data that graphs keep: {name}"
     if group.kind == RETAINED:
         holder = group.holder
         by = function if holder is None else f"{holder[0]}{_at_line(holder[2])}"
