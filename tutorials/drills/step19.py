@@ -29,7 +29,8 @@ def drill_matmul(work, inputs):
     x = work.Variable(inputs["pairs"][1][0])
     wrong = work.Variable(np.ones((x.array.shape[-1] + 1, 2)))
     vector = work.Variable(np.ones(x.array.shape[-1]))
-    for other in (wrong, vector):
+    kind = work.Variable(np.ones((x.array.shape[-1], 2), np.float32))
+    for other in (wrong, vector, kind):
         found.append(raised(lambda other=other: work.matmul(x, other), work.InvalidType))
     return found
 
@@ -85,7 +86,9 @@ def drill_attention(work, inputs):
             found.append(gradients(work, function, arrays, gy))
         query, key = (work.Variable(one) for one in arrays[:2])
         found.append(network.attention_weights(query, key, mask, True).array)
-    return found
+        fewer = work.Variable(arrays[0][..., :2, :])
+        found.append(network.attention_weights(fewer, key, None, True).array)
+    return [*found, mask]
 
 
 def draw_heads(rng):
@@ -124,7 +127,8 @@ def drill_block(work, inputs):
     for p in block.parameters():
         p.array = rng.normal(size=p.array.shape) * 0.7
     found = gradients(work, block, [inputs["x"]], inputs["gy"])
-    return [*found, [p.grad for p in block.parameters()]]
+    parts = [block.attention.heads, len({id(p) for p in block.parameters()})]
+    return [*found, parts, [p.grad for p in block.parameters()]]
 
 
 draw_block = draw_heads

@@ -35,7 +35,7 @@ def drill_pairs(work, inputs):
 
 def draw_text(rng):
     return {
-        "text": "".join(rng.choice(list("the sé詩🙂\n"), 60)),
+        "text": "".join(rng.choice(list("theTHE sé詩🙂\n"), 60)),
         "start": int(rng.integers(1, 20)),
     }
 
@@ -96,7 +96,19 @@ def drill_model(work, inputs):
     with work.using_config("train", False):
         dry = nn.GPT(9, 5, 8, 2, 2, dropout=0.9)(inputs["tokens"]).array
     wrong = raised(lambda: model(np.zeros((1, 6), int)), ValueError)
-    return [scores.array, loss.array, grads, dry, wrong]
+    zeros = [_behind_dropout(nn, inputs, blocks) for blocks in (0, 1)]
+    return [scores.array, loss.array, grads, dry, wrong, zeros]
+
+
+def _behind_dropout(nn, inputs, blocks):
+    """The scores of a drawn model when dropout leaves zeros."""
+    model, rng = (
+        nn.GPT(9, 5, 8, 2, blocks, dropout=1 - 1e-9),
+        np.random.default_rng(inputs["seed"]),
+    )
+    for p in model.parameters():
+        p.array = rng.normal(size=p.array.shape)
+    return model(inputs["tokens"]).array
 
 
 def draw_draws(rng):
@@ -114,6 +126,10 @@ def drill_draws(work, inputs):
         draws = [model.draw_token(scores, temperature) for _ in range(2000)]
         shares = np.bincount(draws, minlength=6) / 2000
         found.append(bool(np.abs(shares - p / p.sum()).max() < 0.06))
-    gpt = model.GPT(6, 4, 4, 1, 1)
-    written = model.write(gpt, [1, 2], 6, temperature=0.5)
-    return [*found, scores, len(written), list(written[:2])]
+    gpt, given, same = model.GPT(6, 4, 4, 1, 1, dropout=0.5), [1, 2], []
+    for train in (True, False):
+        work.seed(0)
+        with work.using_config("train", train):
+            written = [int(token) for token in model.write(gpt, given, 9, temperature=0.5)]
+        same.append(written)
+    return [*found, scores, given, len(written), written[:2], same[0] == same[1]]
