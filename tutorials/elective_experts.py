@@ -52,7 +52,7 @@ for e, expert in enumerate(layer.experts):
     what = (
         "no gradient" if gradient is None else f"a gradient of norm {np.linalg.norm(gradient):.2f}"
     )
-    print(f"expert {e}: {np.sum(layer.chosen == e)} rows, {what}")
+    print(f"expert {e}: {np.sum(layer.chosen == e)} of 6 rows, {what}")
 print(f"gate: a gradient of norm {np.linalg.norm(layer.gate.weight.grad):.2f}")
 
 # %% [markdown]

@@ -83,8 +83,8 @@ def require_earlier(step: Step, progress: Progress) -> None:
         facts = progress.of(earlier.key)
         if not (facts.get("passed") or facts.get("taken")):
             raise CommandError(
-                f"step {step.key} builds on step {earlier.key}, which is open. Do it first:  "
-                f"{PROGRAM} start {earlier.key}   Or take its reference:  "
+                f"step {step.key} builds on step {earlier.key}, which is open. Do step "
+                f"{earlier.key} first: {PROGRAM} start {earlier.key}; or take its reference: "
                 f"{PROGRAM} take {earlier.key}"
             )
 
