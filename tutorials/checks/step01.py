@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tinynode_course.careful import expect_careful
 from tinynode_course.checks import expect_close, expect_equal, expect_raises, expect_true, leads_to
 from tinynode_course.mynode import mistake
 
@@ -107,6 +108,12 @@ def check_missing_comma(work: Any) -> None:
         lambda: Double().apply((x,)),
         look,
     )
+
+
+def check_care(work: Any) -> None:
+    """dtype, purity and aliasing: float32 stays float32, and no array is written"""
+    for name in ("square", "exp", "negative"):
+        expect_careful(work, name, getattr(work, name), [0.5, -1.0], backward=False)
 
 
 MISTAKES = (

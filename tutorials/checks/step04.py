@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tinynode_course.careful import expect_careful
 from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true
 from tinynode_course.mynode import mistake
 
@@ -135,6 +136,14 @@ def check_line(work: Any) -> None:
     expect_equal("the shape of w", np.shape(w.array), (), look)
     expect_close("w after 40 epochs", w.array, 2.0, look, atol=1e-3)
     expect_close("b after 40 epochs", b.array, -1.0, look, atol=1e-3)
+
+
+def check_care(work: Any) -> None:
+    """dtype, purity and aliasing: float32 stays float32, and no array is written"""
+    for name in ("square", "exp", "negative", "sin"):
+        expect_careful(work, name, getattr(work, name), [0.5, -1.0])
+    for name in ("add", "subtract", "multiply"):
+        expect_careful(work, name, getattr(work, name), [0.5, -1.0], [2.0, 3.0])
 
 
 _LOOP = """    while waiting:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tinynode_course.careful import expect_careful
 from tinynode_course.checks import expect_close, expect_equal, expect_raises, expect_true
 from tinynode_course.mynode import mistake
 
@@ -196,10 +197,37 @@ def check_gradients_are_checked(work: Any) -> None:
         )
 
 
+def check_care(work: Any) -> None:
+    """dtype, purity and aliasing: float32 stays float32, and no array is written"""
+    # the lesson of step 5 too: a gradient that somebody holds is not written
+    for name in ("square", "exp", "negative", "sin", "sum", "mean"):
+        again = name != "mean"
+        expect_careful(work, name, getattr(work, name), [[0.5, -1.0, 2.0]], again=again)
+    for name in ("add", "subtract", "multiply", "divide"):
+        operation = getattr(work, name)
+        expect_careful(work, name, operation, [0.5, -1.0], [2.0, 3.0])
+        expect_careful(work, name, operation, [[0.5], [-1.0]], [2.0, 3.0])
+    for name, shape in (("reshape", (2,)), ("broadcast_to", (3, 2)), ("sum_to", (1, 1))):
+        operation = getattr(work, name)
+        expect_careful(
+            work, name, lambda x, f=operation, s=shape: f(x, s), [[1.0, 2.0]], view=True
+        )
+
+
 _SHAPES, _ARITHMETIC = "functions/shapes.py", "functions/arithmetic.py"
 _STATISTICAL = "functions/statistical.py"
 
 MISTAKES = (
+    (
+        "a second backward writes into the gradient of the first, after the lesson of step 5",
+        mistake(
+            "07",
+            "core/backprop.py",
+            "        x.grad = gx if x.grad is None else x.grad + gx\n",
+            "        if x.grad is None:\n            x.grad = gx\n"
+            "        else:\n            x.grad += gx\n",
+        ),
+    ),
     (
         "the new axes in front are summed, those of length 1 are not",
         mistake("07", _SHAPES, "g.sum(axis=repeated, keepdims=True)", "g"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tinynode_course.careful import expect_careful
 from tinynode_course.checks import expect_close, expect_equal, expect_gradients, expect_true
 from tinynode_course.mynode import reference
 
@@ -131,6 +132,12 @@ def check_spirals(work: Any) -> None:
     expect_true(f"{right:.0%} of the points are right, at least 90 %", right >= 0.9, look)
 
 
+def check_care(work: Any) -> None:
+    """dtype, purity and aliasing: float32 stays float32, and no array is written"""
+    expect_careful(work, "relu", work.relu, [[0.5, -1.0, 2.0]])
+    expect_careful(work, "linear", work.linear, X, W, B)
+
+
 def _wrong(path: str, right: str, wrong: str) -> dict[str, str]:
     text = reference("08")[path]
     assert right in text, right
@@ -138,6 +145,14 @@ def _wrong(path: str, right: str, wrong: str) -> dict[str, str]:
 
 
 MISTAKES: tuple[tuple[str, dict[str, str]], ...] = (
+    (
+        "relu writes to its input",
+        _wrong("functions/activation.py", "np.maximum(x, 0)", "np.maximum(x, 0, out=x)"),
+    ),
+    (
+        "the gradient of relu is float64 for float32",
+        _wrong("functions/activation.py", "gy * (x > 0)", "gy * (x > 0).astype(float)"),
+    ),
     (
         "relu lets the gradient pass everywhere",
         _wrong("functions/activation.py", "gy * (x > 0)", "gy"),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tinynode.nn.datasets import load_digits
+from tinynode_course.careful import expect_careful
 from tinynode_course.checks import (
     expect_close,
     expect_gradients,
@@ -145,6 +146,20 @@ def check_digits(work: Any) -> None:
     expect_true(f"of new digits {right:.0%} are right, at least 90 %", right >= 0.9, look)
 
 
+def check_care(work: Any) -> None:
+    """dtype, purity and aliasing: float32 stays float32, and no array is written"""
+    x = np.array([[0.5, -1.0, 2.0], [3.0, 1.0, -2.0]])  # X may have been written to
+    labels = np.array([1, 0])
+    expect_careful(work, "relu", work.relu, [[0.5, -1.0, 2.0]])
+    expect_careful(
+        work, "softmax_cross_entropy", lambda x: work.softmax_cross_entropy(x, labels), x
+    )
+    t = np.ones(x.shape, np.float32)
+    expect_careful(
+        work, "mean_squared_error", lambda x: work.mean_squared_error(x, t), x, again=False
+    )
+
+
 def _wrong(path: str, right: str, wrong: str) -> dict[str, str]:
     text = reference("09")[path]
     assert right in text, right
@@ -152,6 +167,14 @@ def _wrong(path: str, right: str, wrong: str) -> dict[str, str]:
 
 
 MISTAKES: tuple[tuple[str, dict[str, str]], ...] = (
+    (
+        "the loss writes to the scores",
+        _wrong(
+            "functions/cross_entropy.py",
+            "    shifted = x - x.max(axis=1, keepdims=True)",
+            "    x -= x.max(axis=1, keepdims=True)\n    shifted = x",
+        ),
+    ),
     (
         "the gradient of the loss is not divided by the number of rows",
         _wrong("functions/cross_entropy.py", "gx * (gloss / max(len(labels), 1))", "gx * gloss"),

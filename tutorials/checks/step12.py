@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tinynode_course.careful import expect_careful
 from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true
 from tinynode_course.mynode import mistake
 
@@ -175,6 +176,21 @@ def check_whole_graph(work: Any) -> None:
         look = "keep the array of an output, not its Variable or its node"
         expect_true("the operation is gone", graph() is None, look)
         expect_true("the array of its output is gone", array() is None, look)
+
+
+def check_care(work: Any) -> None:
+    """dtype, purity and aliasing: float32 stays float32, and no array is written"""
+    for name in ("square", "exp", "negative", "sin", "relu", "sum"):
+        expect_careful(work, name, getattr(work, name), [[0.5, -1.0, 2.0]])
+    for name in ("add", "subtract", "multiply", "divide"):
+        expect_careful(work, name, getattr(work, name), [0.5, -1.0], [2.0, 3.0])
+    labels = np.array([0])
+    expect_careful(
+        work,
+        "softmax_cross_entropy",
+        lambda x: work.softmax_cross_entropy(x, labels),
+        [[0.5, -1.0, 2.0]],
+    )
 
 
 _EXP, _SIN, _FUNCTION = (

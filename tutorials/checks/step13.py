@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tinynode_course.careful import expect_careful
 from tinynode_course.checks import expect_close, expect_equal, expect_raises, expect_true
 from tinynode_course.mynode import mistake
 
@@ -184,10 +185,26 @@ def check_windows(work: Any) -> None:
         expect_close(f"the gradient of w, {about}", w.grad, slope, look)
 
 
+def check_care(work: Any) -> None:
+    """dtype, purity and aliasing: float32 stays float32, and no array is written"""
+    for name in ("add", "subtract", "multiply", "divide"):
+        expect_careful(work, name, getattr(work, name), [0.5, -1.0], [2.0, 3.0])
+
+
 _BACKPROP, _VARIABLE, _CONFIGURATION = "core/backprop.py", "core/variable.py", "configuration.py"
 _FUNCTION, _ARITHMETIC = "core/function_node.py", "functions/arithmetic.py"
 
 MISTAKES = (
+    (
+        "a second backward writes into the gradient of the first, after the lesson of step 5",
+        mistake(
+            "13",
+            "core/backprop.py",
+            "            x.grad = gx if x.grad is None else x.grad + gx\n",
+            "            if x.grad is None:\n                x.grad = gx\n"
+            "            else:\n                x.grad += gx\n",
+        ),
+    ),
     (
         "no_backprop_mode always ends with True",
         mistake(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tinynode.nn.datasets import load_digits
+from tinynode_course.careful import expect_careful
 from tinynode_course.checks import (
     expect_close,
     expect_equal,
@@ -167,6 +168,13 @@ def check_moved_digits(work: Any) -> None:
     expect_true(f"of new digits {right:.0%} are right, at least 75 %", right >= 0.75, look)
     look = "the same filter at every place, also at the edge: that is the padding"
     expect_close("the scores of moved digits", moved, middle, look)
+
+
+def check_care(work: Any) -> None:
+    """dtype, purity and aliasing: float32 stays float32, and no array is written"""
+    x, w = _RNG.normal(size=(2, 3, 5, 5)), _RNG.normal(size=(4, 3, 3, 3))
+    expect_careful(work, "conv2d", lambda x, w: work.conv2d(x, w, None, 1, 1), x, w)
+    expect_careful(work, "max_pool2d", lambda x: work.max_pool2d(x, 2, 2), x)
 
 
 def _wrong(path: str, right: str, wrong: str) -> dict[str, str]:

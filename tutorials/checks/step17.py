@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tinynode_course.careful import expect_careful
 from tinynode_course.checks import expect_close, expect_equal, expect_gradients, expect_true
 from tinynode_course.mynode import reference
 
@@ -160,6 +161,15 @@ def check_reading(work: Any) -> None:
         mean = float(loss.array) / 8
     look = "A guess costs 2.6. Each part passed by itself: does the state go on, and its gradient?"
     expect_true(f"the loss of the last window, {mean:.2f}, is below 1.2", mean < 1.2, look)
+
+
+def check_care(work: Any) -> None:
+    """dtype, purity and aliasing: float32 stays float32, and no array is written"""
+    expect_careful(work, "sigmoid", work.sigmoid, [[0.5, -1.0, 2.0]])
+    expect_careful(work, "softmax", work.softmax, [[0.5, -1.0, 2.0]])
+    expect_careful(work, "tanh", work.tanh, [[0.5, -1.0, 2.0]])
+    indices = np.array([1, 0, 1])
+    expect_careful(work, "embedding", lambda w: work.embedding(indices, w), np.ones((3, 2)))
 
 
 def _wrong(path: str, right: str, wrong: str) -> dict[str, str]:

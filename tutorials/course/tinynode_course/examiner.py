@@ -24,11 +24,12 @@ import sys
 import threading
 import traceback
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 from tinynode_course.checks import CheckFailed
+from tinynode_course.locating import operation_lines
 from tinynode_course.sealed import Seal, sealed_folders
 from tinynode_course.sources import load
 
@@ -120,7 +121,10 @@ class Examiner:
         except BaseException as error:
             said = self.describe(error)
             if not said["lines"]:  # no line of the learner's was running
-                said["lines"] = self.definitions(concerned(error, check))
+                message = f"{said.get('what', '')}. {said.get('look', '')}"
+                said["lines"] = self.operations(message) or self.definitions(
+                    concerned(error, check)
+                )
             self.tell(event="failed", check=number, printed=self._printed.take(), **said)
             return False
         self.tell(event="passed", check=number, printed=self._printed.take())
@@ -186,13 +190,26 @@ class Examiner:
 
     def definitions(self, used: set[str]) -> list[str]:
         """The lines in the learner's files with definitions of the names."""
-        alone = self.work.parent == self.root
         lines = []
-        for path in [self.work] if alone else sorted(self.work.parent.rglob("*.py")):
-            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for path, tree in self._modules():
+            for node in tree.body:
                 if names_of(node) & used:
                     lines.append(self._line(str(path), node.lineno))
         return lines[-MOST_FRAMES:]
+
+    def operations(self, message: str) -> list[str]:
+        """The lines of the operations that a message names; [] if it names none."""
+        lines = []
+        for path, tree in self._modules():
+            for line in operation_lines(message, tree):
+                lines.append(self._line(str(path), line))
+        return lines[:MOST_FRAMES]
+
+    def _modules(self) -> Iterator[tuple[Path, ast.Module]]:
+        """The learner's files, parsed."""
+        alone = self.work.parent == self.root
+        for path in [self.work] if alone else sorted(self.work.parent.rglob("*.py")):
+            yield path, ast.parse(path.read_text(encoding="utf-8"))
 
     def watch(self, thread: int, seconds: float) -> None:
         """Report the present line of the learner's program, and end the process."""
