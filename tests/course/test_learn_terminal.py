@@ -219,11 +219,12 @@ def test_an_output_before_the_question_asks_nothing() -> None:
 # puzzles
 
 
-def test_the_first_hint_is_the_missing_lines_in_another_order(
+def test_the_hint_before_the_last_is_the_missing_lines_in_another_order(
     small_course: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert "Hint 1 of 3 for step 05: the first hint in words" in said_by(capsys, "hint", "05")
     said = said_by(capsys, "hint", "05")
-    assert said.startswith("Hint 1 of 3 for step 05: these lines are missing, in a mixed order")
+    assert said.startswith("Hint 2 of 3 for step 05: these lines are missing, in a mixed order")
     assert "One" not in said and "1 of them is wrong" in said
     lines = said.partition("  join\n")[2].splitlines()
     right = [
@@ -237,7 +238,6 @@ def test_the_first_hint_is_the_missing_lines_in_another_order(
     assert {len(line) - len(line.lstrip()) for line in lines} == {4}
     assert "half" not in said  # a single line would be the solution
     assert puzzle.puzzle(sources.find("05")) == puzzle.puzzle(sources.find("05"))
-    assert "Hint 2 of 3 for step 05: the first hint in words" in said_by(capsys, "hint", "05")
     assert "show 05" in said_by(capsys, "hint", "05")
 
 

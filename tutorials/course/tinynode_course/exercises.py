@@ -207,7 +207,7 @@ def outgrown(step: Step, progress: Progress) -> str:
 
 
 def hint(options: argparse.Namespace) -> int:
-    """Print the next hint, first a puzzle; after the last hint, the last hint again."""
+    """Print the next hint; after the last hint, the last hint again."""
     step = sources.find_exercise(options.step)
     progress = open_progress()
     hints = puzzle.hints(step)

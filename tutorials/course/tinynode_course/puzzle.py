@@ -1,4 +1,4 @@
-"""The first hint of an exercise: a Parsons puzzle, the missing lines in a mixed order.
+"""The hint before the last of an exercise: a Parsons puzzle, the missing lines in a mixed order.
 
 Requirement: a stuck learner gets the lines, and still has to think. A puzzle of less than
 ``LEAST`` lines would be a solution, so a definition with fewer missing lines has none. Wrong lines
@@ -44,9 +44,13 @@ class Group:
 
 
 def hints(step: Step) -> list[str]:
-    """All hints of an exercise: the puzzle, if there is one, then the hints in words."""
+    """All hints of an exercise: words, then the puzzle, if there is one, and last the lines.
+
+    The puzzle shows nearly the whole solution, so the hints that ask and point come first.
+    """
+    *words, lines = step.hints()
     found = puzzle(step)
-    return [*([found] if found else []), *step.hints()]
+    return [*words, *([found] if found else []), lines]
 
 
 def puzzle(step: Step) -> str:
