@@ -28,6 +28,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from tinynode_course import lessons
 from tinynode_course.checks import CheckFailed
 from tinynode_course.locating import operation_lines
 from tinynode_course.sealed import Seal, sealed_folders
@@ -90,7 +91,8 @@ class Examiner:
 
     def run(self) -> bool:
         """Import the learner's file and run the checks in order; True if all pass."""
-        checks = functions_of(load(self.checks, f"tinynode_check_{self.work.stem}"))
+        module = load(self.checks, f"tinynode_check_{self.work.stem}")
+        checks = checks_of(module, builds=self.work.parent != self.root)
         self.tell(event="checks", titles=[title_of(check) for check in checks])
         if self._seal is not None:
             sys.addaudithook(self._seal.hook)
@@ -99,7 +101,11 @@ class Examiner:
             self.tell(event="imported", printed=self._printed.take())
             if work is None:
                 return False
-            results = [self._run(number, check, work) for number, check in enumerate(checks)]
+            results: list[bool] = []
+            for number, check in enumerate(checks):
+                if check is lessons.check_earlier_lessons and not all(results):
+                    break  # an untouched stub would pass, for the work of earlier steps
+                results.append(self._run(number, check, work))
         for read in self._seal.broken if self._seal is not None else ():
             self.tell(event="read solution", **read)
             results.append(False)
@@ -256,6 +262,14 @@ def concerned(error: BaseException, check: types.FunctionType) -> set[str]:
     if isinstance(error, AttributeError) and not isinstance(error.obj, types.ModuleType):
         return {one.__name__ for one in type(error.obj).__mro__}
     return set(check.__code__.co_names)
+
+
+def checks_of(module: types.ModuleType, builds: bool) -> list[types.FunctionType]:
+    """The checks of a step; for the package, the lessons of earlier steps come last."""
+    checks = functions_of(module)
+    if builds:
+        checks += functions_of(lessons)
+    return checks
 
 
 def functions_of(module: types.ModuleType) -> list[types.FunctionType]:

@@ -150,10 +150,10 @@ def _hunt(step: Step) -> dict[str, Any] | None:
     return {"caught": caught, "of": len(score.bugs), "broken": list(score.broken)}
 
 
-def titles_of(checks: Path) -> list[str]:
-    """The titles of a file of checks."""
+def titles_of(checks: Path, step: Step) -> list[str]:
+    """The titles of a step's file of checks, in the order of the examiner."""
     module = sources.load(checks, f"tinynode_check_{checks.stem}")
-    return [examiner.title_of(check) for check in examiner.functions_of(module)]
+    return [examiner.title_of(check) for check in examiner.checks_of(module, step.builds)]
 
 
 def fold(events: Iterable[dict[str, Any]], step: Step) -> dict[str, Any]:

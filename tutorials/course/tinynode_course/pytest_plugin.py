@@ -81,11 +81,11 @@ class StepCollector(pytest.Collector):
 
     def collect(self) -> Iterator[pytest.Item]:
         """A test for each check."""
-        for title in grading.titles_of(self.step.check):
+        for title in grading.titles_of(self.step.check, self.step):
             yield CheckItem.from_parent(self, name=title, title=title, file=self.step.check)
         if self.config.getoption("--learner-hidden"):
             for path in hidden.checks_of(self.step):
-                for title in grading.titles_of(path):
+                for title in grading.titles_of(path, self.step):
                     name = f"hidden: {title}"
                     yield CheckItem.from_parent(self, name=name, title=title, file=path)
 

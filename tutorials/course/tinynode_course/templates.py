@@ -180,7 +180,7 @@ def github_classroom(steps: Sequence[Step], install: str) -> Files:
     quoted = f'"{install}"'
     parts, names = [], []
     for step in steps:
-        for number, title in enumerate(grading.titles_of(step.check), 1):
+        for number, title in enumerate(grading.titles_of(step.check, step), 1):
             names.append(f"{step.name}_{number}")
             parts.append(
                 WORKFLOW_STEP.format(
