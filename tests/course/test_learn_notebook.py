@@ -114,7 +114,7 @@ def test_definitions_go_into_mynode_by_name(notebook: Notebook) -> None:
     assert "left out line 12" in said and "core/boxes.py: saved show" in said
     text = file.read_text()
     assert SHOW.strip() in text and "import os" in text and text.count("def show") == 1
-    assert "All 1 checks pass." in notebook.call("check")
+    assert "All 2 checks pass." in notebook.call("check")
     assert "yours" in notebook.learn("status")
     assert "kept" not in notebook.cell("%%exercise", "02 core/boxes.py", SHOW + "    # more\n")
     assert not list(Path(mynode.NAME).rglob("*.old-*"))
