@@ -95,18 +95,18 @@ class Denoiser(nn.Module):
         return self.last(h)
 
 
-def train_denoiser(updates, batch=64, lr=0.003):
+def train_denoiser(updates, images, digits_of, width=160, lr=0.01, batch=64):
     """A network after so many updates; lr falls to 0."""
     seed(0)
     rng = np.random.default_rng(1)
-    model = Denoiser(160)
+    model = Denoiser(width)
     optimizer = nn.Adam(model, lr)
     for update in range(updates):
         optimizer.lr = lr * (1 - update / updates)
-        rows, t = rng.integers(0, len(train), batch), rng.integers(0, STEPS, batch)
+        rows, t = rng.integers(0, len(images), batch), rng.integers(0, STEPS, batch)
         noise = rng.normal(size=(batch, 64))
         optimizer.cleargrads()
-        loss = noise_loss(knowing(model, labels[rows]), train[rows], noise, t, a)
+        loss = noise_loss(knowing(model, digits_of[rows]), images[rows], noise, t, a)
         loss.backward()
         optimizer.update()
     return model
@@ -121,24 +121,49 @@ def knowing(model, digit):
     return named
 
 
+def losses_of(model, images, digits_of):
+    """The loss at each step t, with the same noise for every network."""
+    noise = np.random.default_rng(2).normal(size=images.shape)
+    named = knowing(model, digits_of)
+    with no_backprop_mode():
+        steps = [np.full(len(images), t) for t in range(STEPS)]
+        return [noise_loss(named, images, noise, t, a).array.item() for t in steps]
+
+
+# %% [markdown]
+# The width and the learning rate are chosen on **validation images**: every fifth training image,
+# 288 of 1,437, is kept out of the training. The held-out images take no part in this choice. The
+# schedule, the batch and the number of layers are not searched:
+#
+# ```python
+# kept = np.arange(len(train)) % 5 == 0
+# for width in (80, 160, 320):
+#     for lr in (0.001, 0.003, 0.01):
+#         model = train_denoiser(1000, train[~kept], labels[~kept], width, lr)
+#         print(width, lr, np.mean(losses_of(model, train[kept], labels[kept])))
+# ```
+#
+# | validation loss | rate 0.001 | rate 0.003 | rate 0.01 |
+# |---|---|---|---|
+# | width 80 | 0.529 | 0.250 | 0.232 |
+# | width 160 | 0.276 | 0.232 | **0.221** |
+# | width 320 | 0.247 | **0.221** | 0.237 |
+#
+# Two are equal. Width 160 is taken, since it trained in less than half of the time. Now the
+# network learns from all training images.
+
 # %% tags=["varies"]
 start = time.perf_counter()
-model = train_denoiser(updates=1000)
+model = train_denoiser(1000, train, labels)
 print(f"1000 updates in {time.perf_counter() - start:.1f} s")
 
 # %% [markdown]
-# The loss on images that no update has seen. A network that always says 0 has the loss 1, the
-# variance of the noise:
+# The loss on the held-out images, which no update and no choice of the search has seen. A network
+# that always says 0 has the loss 1, the variance of the noise:
 
 # %%
 held_out, their_labels = as_rows(digits.held_out_images), digits.held_out_labels
-held_out_noise = np.random.default_rng(2).normal(size=held_out.shape)
-named = knowing(model, their_labels)
-losses = []
-with no_backprop_mode():
-    for t in range(STEPS):
-        steps = np.full(len(held_out), t)
-        losses.append(noise_loss(named, held_out, held_out_noise, steps, a).array.item())
+losses = losses_of(model, held_out, their_labels)
 print(f"held-out loss {np.mean(losses):.2f}")
 tn.show.lines(range(STEPS), losses, title="Held-out loss", x_label="step t", y_label="loss")
 
@@ -241,8 +266,8 @@ print("step 0 adds no noise:", np.allclose(last, drawn / np.sqrt(1 - b[0])))
 # **Cost.** An update costs a forward and a backward, whatever $t$ is: one draw reaches step $t$. A
 # picture costs 50 forwards, one after the other. Nothing is kept, since no graph is needed.
 #
-# More training gives clearer digits: set `updates=8000`, for 8 times the time. On one machine, the
-# held-out loss fell from 0.23 to 0.18. The judge recognised 92 % of the digits in place of 81 %.
+# More training gives clearer digits: take 8000 updates, for 8 times the time. On one machine, the
+# validation loss fell from 0.22 to 0.18. The judge recognised 92 % of the digits in place of 77 %.
 #
 # Source: Ho, Jain and Abbeel, Denoising Diffusion Probabilistic Models, 2020. The idea:
 # Sohl-Dickstein et al., Deep Unsupervised Learning using Nonequilibrium Thermodynamics, 2015.
