@@ -14,12 +14,12 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class Steps(BuildHookInterface[Any]):
-    """Adds all of ``tutorials`` except for the package itself."""
+    """Adds all of ``tutorials`` except for the package itself and the planted bugs."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Name the files and folders; ``version`` is "standard" or "editable"."""
         if version == "standard":
             for path in sorted(Path(self.root, "tutorials").iterdir()):
-                if path.name not in ("course", "__pycache__"):
+                if path.name not in ("course", "planted", "__pycache__"):
                     place = f"tinynode_course/tutorials/{path.name}"
                     build_data["force_include"][str(path)] = place

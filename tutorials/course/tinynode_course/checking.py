@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +151,7 @@ def check(step: Step, work: Path, seconds: float, checks: Path | None = None) ->
 
 def events(
     step: Step, work: Path, seconds: float, checks: Path | None = None
-) -> Iterator[dict[str, Any]]:
+) -> Generator[dict[str, Any], None, None]:
     """The events of the examiner in order; the last event may be a crash.
 
     The examiner ends with the generator, for instance by Ctrl-C.

@@ -23,7 +23,16 @@ from typing import Any
 
 import tinynode
 from tinynode.commands.command_line import CommandError, Parser, positive_number
-from tinynode_course import checking, examiner, exercises, hidden, hunts, mynode, sources
+from tinynode_course import (
+    checking,
+    examiner,
+    exercises,
+    hidden,
+    hunts,
+    mynode,
+    self_test,
+    sources,
+)
 from tinynode_course.progress import PROGRAM, Progress, open_progress
 from tinynode_course.sources import Step
 
@@ -34,7 +43,11 @@ VERSION = 1
 
 def add_arguments(parser: Parser) -> None:
     """Describe the command's arguments to argparse."""
-    parser.add_argument("step", metavar="STEP", help="such as 07, or compile; or: all")
+    parser.add_argument("step", metavar="STEP", nargs="*", help="such as 07, or compile; or: all")
+    parser.add_argument(
+        "--self-test", action="store_true", help="check the checks: which planted bugs pass?"
+    )
+    parser.add_argument("--page", action="store_true", help="of --self-test: print its page")
     parser.add_argument(
         "--seconds",
         type=positive_number,
@@ -49,6 +62,11 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check a step or all steps; 0 if all checks pass."""
+    if options.self_test:
+        return self_test.run(options.step, options.seconds, options.page)
+    if len(options.step) != 1:
+        raise CommandError(f"check: name one step, as in: {PROGRAM} check 07")
+    (options.step,) = options.step
     mynode.refuse_stranger()
     if options.hidden and not hidden.folders():
         raise CommandError("--hidden: no hidden checks are installed; see docs/teaching.md")

@@ -9,6 +9,7 @@ for an editable install, this package is in ``tutorials/course``.
     tutorials/capstone_tiny_gpt.py         a capstone; its key and its name are "tiny_gpt"
     tutorials/checks/step11.py             HINTS, and the checks
     tutorials/drills/step11.py             drills for the judge of a class
+    tutorials/planted/step05.toml          bugs by which the checks are tested; not in a wheel
     tutorials/notebooks/step11_....ipynb   the step as a notebook, without outputs
 
 An exercise is a file of the learner's, or a part of the learner's package ``mynode``

@@ -1,0 +1,189 @@
+"""``check --self-test``: how many planted bugs the public checks refuse.
+
+Requirement: the share tells of bugs that nobody chose for the checks. So the bugs stand in files
+of their own, ``tutorials/planted/step05.toml``, written from the solution and from known
+misconceptions, without a look at the checks. A bug is a text of the reference and a wrong text:
+
+    [[bug]]
+    misconception = 'the last gradient wins'
+    file = 'core/backprop.py'
+    old = 'gx if x.grad is None else x.grad + gx'
+    new = 'gx'
+
+``blind`` in a file is the number of bugs that the checks refused at the first measurement, before
+any check was sharpened. A wheel has no planted bugs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tinynode.commands.command_line import CommandError
+from tinynode_course import checking, mynode, sources
+from tinynode_course.sources import Step
+
+FOLDER = "planted"
+
+BEFORE = """\
+# What the checks of the course refuse
+
+A check that accepts a wrong answer teaches the wrong answer. So bugs are planted into the
+reference solution, one at a time, and the public checks run on each program.
+
+The bugs stand in `tutorials/planted`, each with a misconception in words. The author wrote the
+bugs from the solutions, without a look at the checks of each step. The column *Refused at first*
+has the measurement before these bugs sharpened any check.
+"""
+
+AFTER = """
+This page is made by `python -m tinynode.learn check --self-test --page`. With numbers of steps,
+such as `check 05 --self-test`, the command measures these exercises only."""
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A planted bug: a misconception in words, and its text in place of the reference's."""
+
+    misconception: str
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """The bugs of an exercise: how many there are, refused at first and now, and which pass."""
+
+    step: Step
+    bugs: int
+    blind: int
+    passing: tuple[str, ...]
+
+    @property
+    def refused(self) -> int:
+        """The number of bugs that the checks refuse."""
+        return self.bugs - len(self.passing)
+
+
+def exercises() -> list[Step]:
+    """The exercises with planted bugs, in order.
+
+    Raises:
+        CommandError: The installation has no planted bugs.
+    """
+    folder = sources.tutorials() / FOLDER
+    found = [step for step in sources.steps() if (folder / f"{step.name}.toml").is_file()]
+    if not found:
+        raise CommandError("--self-test: a wheel has no planted bugs; use a checkout of tinynode")
+    return found
+
+
+def read(step: Step) -> tuple[list[Bug], int]:
+    """The planted bugs of an exercise, and how many were refused at the first measurement.
+
+    Raises:
+        CommandError: The exercise has no planted bugs.
+    """
+    path = sources.tutorials() / FOLDER / f"{step.name}.toml"
+    if not path.is_file():
+        names = " ".join(one.key for one in exercises())
+        raise CommandError(
+            f"--self-test: step {step.key} has no planted bugs; these have: {names}"
+        )
+    facts: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    return [Bug(**bug) for bug in facts["bug"]], facts.get("blind", 0)
+
+
+def is_refused(step: Step, bug: Bug, seconds: float) -> bool:
+    """True if a public check of an exercise fails on the reference with a bug."""
+    wrong = mynode.mistake(step.key, bug.file, bug.old, bug.new)
+    with tempfile.TemporaryDirectory(prefix="tinynode-self-test-") as folder:
+        mynode.write_files(mynode.reference(step.key) | wrong, Path(folder, mynode.NAME))
+        passed = 0
+        titles: list[str] = []
+        last = ""
+        with contextlib.closing(checking.events(step, Path(folder, step.work), seconds)) as events:
+            for event in events:
+                last = event["event"]
+                if last == "checks":
+                    titles = event["titles"]
+                passed += last == "passed"
+                if last == "failed":
+                    break
+    return last != "end" or passed != len(titles)
+
+
+def results(steps: Sequence[Step], seconds: float) -> Iterator[Result]:
+    """The results of exercises, one after the other; Ctrl-C ends the running programs."""
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
+        for step in steps:
+            bugs, blind = read(step)
+            verdicts = pool.map(lambda bug, step=step: is_refused(step, bug, seconds), bugs)
+            passing = []
+            for number, (bug, refused) in enumerate(zip(bugs, verdicts, strict=True), 1):
+                say_progress(f"step {step.key}: {number} of {len(bugs)}")
+                if not refused:
+                    passing.append(bug.misconception)
+            say_progress("")
+            yield Result(step, len(bugs), blind, tuple(passing))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def say_progress(text: str) -> None:
+    """Show a text in the last line of a terminal, in place of the text before."""
+    if sys.stderr.isatty():
+        print(f"\r{text:30}\r", end="", file=sys.stderr, flush=True)
+
+
+def run(keys: Sequence[str], seconds: float, as_page: bool) -> int:
+    """Print the share of refused bugs; 0 if at least 95 % are refused."""
+    steps = [sources.find_exercise(key) for key in keys] or exercises()
+    found = list(results(steps, seconds))
+    for line in page(found) if as_page else table(found):
+        print(line)
+    return 0 if share(found) >= 95 else 1
+
+
+def share(found: Sequence[Result]) -> float:
+    """The refused bugs of all, in percent."""
+    return 100 * sum(one.refused for one in found) / sum(one.bugs for one in found)
+
+
+def table(found: Iterable[Result]) -> Iterator[str]:
+    """The results as lines of a Markdown table, and the bugs that pass."""
+    found = list(found)
+    yield "| Exercise | Bugs | Refused at first | Refused | Share |"
+    yield "|---|---:|---:|---:|---:|"
+    for one in found:
+        yield (
+            f"| Step {one.step.key} | {one.bugs} | {one.blind} | {one.refused} "
+            f"| {share([one]):.0f} % |"
+        )
+    bugs, blind = sum(one.bugs for one in found), sum(one.blind for one in found)
+    refused = sum(one.refused for one in found)
+    yield f"| **All** | {bugs} | {blind} | {refused} | {share(found):.1f} % |"
+    if refused < bugs:
+        yield ""
+        yield "These bugs pass:"
+        yield ""
+    for one in found:
+        for words in one.passing:
+            yield f"- Step {one.step.key}: {words}"
+
+
+def page(found: Sequence[Result]) -> Iterator[str]:
+    """The page docs/course-checks.md."""
+    yield BEFORE
+    yield from table(found)
+    yield AFTER
