@@ -220,4 +220,4 @@ def test_damaged_progress_is_refused(tab: Tab, steps: Any, tmp_path: Path) -> No
     told = load(tab, steps, tmp_path)
     assert told.startswith(("The file is damaged: ", "The file is no progress of this course."))
     keys = tab.page.evaluate("Object.keys(localStorage)")
-    assert not [key for key in keys if key.startswith("tinynode-course")] and hacked(tab) == []
+    assert not [key for key in keys if key.startswith("tinynode-course:")] and hacked(tab) == []
