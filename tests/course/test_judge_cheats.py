@@ -288,6 +288,15 @@ def test_links_and_pipes_are_no_work(tmp_path: Path) -> None:
     assert submission.read(folder, grading.with_exercise()).files == {}
 
 
+@ON_LINUX
+def test_a_name_that_is_no_utf8_stops_no_class(tmp_path: Path) -> None:
+    folder = write(solution(STEP), tmp_path / "eve")
+    (folder / "mynode" / os.fsdecode(b"x\xff.py")).write_text("")
+    found = submission.read(folder, grading.with_exercise())
+    assert len(found.digest) == 64
+    assert reasons(STEP, folder) == [""] * 3
+
+
 def test_a_folder_that_shadows_libraries(tmp_path: Path) -> None:
     right = solution(SINGLE)
     shadow = "raise SystemExit('shadow')\n"

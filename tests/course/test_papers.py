@@ -5,8 +5,10 @@ from __future__ import annotations
 import html
 import io
 import json
+import os
 import random
 import re
+import sys
 import zipfile
 from pathlib import Path
 from xml.etree import ElementTree
@@ -194,6 +196,21 @@ def test_sheets_ask_about_the_code_of_a_student_and_run_none(teacher: Path) -> N
     )
     assert all(one.why not in sheet and html.escape(one.why) in answers for one in questions)
     assert command.main(["class", "sheets", "teacher", "exam", "ada"]) == 1  # nothing is replaced
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_sheets_of_names_that_are_no_utf8(teacher: Path) -> None:
+    (teacher / os.fsdecode(b"ada\xff")).mkdir()
+    assert command.main(["class", "sheets", "teacher", "exam", os.fsdecode(b"ada\xff")]) == 0
+    assert (teacher / "exam" / "students" / "ada\\udcff.html").exists()
+
+
+@pytest.mark.parametrize("names", [["ada", "bod"], ["ada", "more/ada"]])
+def test_sheets_of_no_folder_and_of_two_with_a_name(teacher: Path, names: list[str]) -> None:
+    (teacher / "more" / "ada").mkdir(parents=True)
+    (teacher / "ada").mkdir()
+    assert command.main(["class", "sheets", "teacher", "exam", *names]) == 2
+    assert not (teacher / "exam").exists()
 
 
 def test_questions_about_a_definition_fit_it() -> None:

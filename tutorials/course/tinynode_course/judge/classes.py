@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
@@ -86,7 +85,7 @@ def run_judge(options: argparse.Namespace) -> int:
         raise CommandError("class judge needs Linux or macOS; see docs/teaching.md", status=1)
     folder = Path(options.folder)
     key = keys.open_key(folder)
-    students = _students(options.submissions)
+    students = submission.folders_by_name(options.submissions)
     if options.gradescope is not None and len(students) != 1:
         raise CommandError(f"--gradescope needs one submission, got {len(students)}")
     steps = _chosen(options.steps)
@@ -99,27 +98,6 @@ def run_judge(options: argparse.Namespace) -> int:
         text = gradescope.results(results[0], options.show_values)
         write_file(Path(options.gradescope), text)
     return 0
-
-
-def _students(folders: Sequence[str]) -> dict[str, Path]:
-    """The folders by name; no folder holds the working folder or the running tinynode."""
-    names = Counter(Path(folder).resolve().name for folder in folders)
-    twice = sorted(name for name, count in names.items() if count > 1)
-    if twice:
-        raise CommandError(f"two submissions have the name {twice[0]}; judge them in two classes")
-    found = {}
-    for text in folders:
-        path = Path(text).resolve()
-        if not path.is_dir():
-            raise CommandError(f"{text} is no folder; a submission is a folder of a student's")
-        for inner in (Path.cwd(), Path(tinynode.__file__)):
-            if inner.resolve().is_relative_to(path):
-                raise CommandError(
-                    f"{inner} is inside of the submission {text}: Python would take the student's "
-                    "files for its own. Go to another folder, and use  python -P -m tinynode.learn"
-                )
-        found[path.name] = path
-    return found
 
 
 def _chosen(text: str | None) -> list[Step]:

@@ -75,10 +75,10 @@ def generator(key: str, *names: str) -> np.random.Generator:
 
 
 def digest(*parts: bytes | str) -> str:
-    """A fingerprint of texts."""
+    """A fingerprint of texts; names of files may have bytes that are no UTF-8."""
     hashed = hashlib.sha256()
     for part in parts:
-        data = part.encode() if isinstance(part, str) else part
+        data = part.encode(errors="surrogateescape") if isinstance(part, str) else part
         hashed.update(len(data).to_bytes(8, "big") + data)
     return hashed.hexdigest()
 

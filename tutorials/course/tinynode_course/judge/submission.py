@@ -16,10 +16,12 @@ import os
 import re
 import stat
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import tinynode
 from tinynode.commands.command_line import CommandError
 from tinynode_course import hunts
 from tinynode_course.judge import keys
@@ -94,6 +96,33 @@ class Submission:
                 place = folder / path
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(content)
+
+
+def folders_by_name(folders: Sequence[str]) -> dict[str, Path]:
+    """The folders by name; no folder holds the working folder or the running tinynode.
+
+    Raises:
+        CommandError: a folder is missing, has the name of another, or holds one of these two.
+    """
+    names = Counter(Path(folder).resolve().name for folder in folders)
+    twice = sorted(name for name, count in names.items() if count > 1)
+    if twice:
+        raise CommandError(
+            f"two submissions have the name {twice[0]}; rename a folder, or use two classes"
+        )
+    found = {}
+    for text in folders:
+        path = Path(text).resolve()
+        if not path.is_dir():
+            raise CommandError(f"{text} is no folder; a submission is a folder of a student's")
+        for inner in (Path.cwd(), Path(tinynode.__file__)):
+            if inner.resolve().is_relative_to(path):
+                raise CommandError(
+                    f"{inner} is inside of the submission {text}: Python would take the student's "
+                    "files for its own. Go to another folder, and use  python -P -m tinynode.learn"
+                )
+        found[path.name] = path
+    return found
 
 
 def read(folder: Path, steps: Sequence[Step], adapter: Adapter | None = None) -> Submission:

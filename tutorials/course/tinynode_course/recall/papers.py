@@ -23,6 +23,7 @@ from typing import Any
 
 from tinynode.atomic_file import replace_file
 from tinynode.commands.command_line import CommandError
+from tinynode.errors import printable
 from tinynode_course import grading, mynode, sources
 from tinynode_course.judge import keys, submission
 from tinynode_course.progress import write_file
@@ -128,16 +129,17 @@ def run_sheets(options: argparse.Namespace) -> int:
     if out.exists():
         raise CommandError(f"{out} is there already; give a new folder", status=1)
     answers = []
-    for name in options.submissions:
-        student = submission.read(Path(name), grading.with_exercise())
+    for folder in submission.folders_by_name(options.submissions).values():
+        student = submission.read(folder, grading.with_exercise())
+        name = printable(student.name)
         questions = questions_for(key, cards, student.name)
         own = own_code(key, student)
         write_file(
-            out / "students" / f"{student.name}.html",
-            _page([_sheet(student.name, questions, own)]),
+            out / "students" / f"{name}.html",
+            _page([_sheet(name, questions, own)]),
         )
-        answers.append(_answer_sheet(student.name, questions, own))
-        print(f"{student.name}: {len(questions)} questions, {len(own)} of own definitions")
+        answers.append(_answer_sheet(name, questions, own))
+        print(f"{name}: {len(questions)} questions, {len(own)} of own definitions")
     write_file(out / "answers.html", _page(answers))
     print(f"wrote {out}: students/ has a page for each, answers.html is for you")
     return 0
