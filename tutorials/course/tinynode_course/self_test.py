@@ -123,7 +123,7 @@ def is_refused(step: Step, bug: Bug, seconds: float) -> bool:
 
 
 def results(steps: Sequence[Step], seconds: float) -> Iterator[Result]:
-    """The results of exercises, one after the other; Ctrl-C ends the running programs."""
+    """The results of exercises, one after the other; Ctrl-C waits for the running programs."""
     pool = ThreadPoolExecutor(os.cpu_count())
     try:
         for step in steps:
