@@ -100,6 +100,45 @@ def check_grad_var(work: Any) -> None:
     expect_close("the gradient of the gradient", x.grad, 48.0, LOOK)
 
 
+def check_several(work: Any) -> None:
+    """several outputs, several passes, and several axes"""
+    x = work.Variable(np.array([2.0, 3.0]))
+    y, z = work.square(x), work.sin(x)
+    look = "core/backprop.py, grad: begin with all outputs, and add for one that comes twice"
+    for what, outputs, right in (
+        ("y and z", [y, z], 2 * x.array + np.cos(x.array)),
+        ("z and y", [z, y], 2 * x.array + np.cos(x.array)),
+        ("y and y", [y, y], 4 * x.array),
+    ):
+        (gx,) = work.grad(outputs, [x])
+        expect_close(f"grad of {what}, for y = x^2 and z = sin(x)", gx.array, right, look)
+    look = "core/backprop.py, as_variable: a gradient without a graph requires none"
+    expect_equal("requires_grad of a gradient without the option", gx.requires_grad, False, look)
+    for _ in range(2):
+        y = work.square(x)
+        y.grad = np.ones(2)
+        y.backward(enable_double_backprop=True)
+    look = "core/backprop.py, write_to_leaves: the sum goes to grad_var too"
+    expect_close("x.grad_var after two passes", x.grad_var.array, 4 * x.array, look)
+    expect_close("x.grad after two passes", x.grad, 4 * x.array, look)
+    box = work.Variable(np.arange(24.0).reshape(2, 3, 4))
+    look = "core/variable.py: T reverses all axes, mT swaps the last two"
+    expect_equal("the shape of T, of (2, 3, 4)", box.T.shape, (4, 3, 2), look)
+    expect_equal("the shape of mT, of (2, 3, 4)", box.mT.shape, (2, 4, 3), look)
+
+
+def check_kept(work: Any) -> None:
+    """what backward kept is the array of the forward pass, also after an update"""
+    x = work.Variable(np.array([2.0, 3.0]))
+    y = work.square(x)
+    x.array = np.array([100.0, 100.0])
+    (gx,) = work.grad([y], [x], enable_double_backprop=True)
+    look = (
+        "core/function_node.py, kept: a Variable whose array was replaced is no longer the input"
+    )
+    expect_close("the gradient of x^2 at (2, 3), after x was set to 100", gx.array, [4, 6], look)
+
+
 def check_arrays(work: Any) -> None:
     """sums, products and broadcasting can be differentiated twice"""
     rng = np.random.default_rng(0)

@@ -38,6 +38,31 @@ def check_default(work: Any) -> None:
         expect_equal(what, [float(g) for g in found], right, look)
 
 
+def check_default_sums(work: Any) -> None:
+    """backward_accumulate keeps an old sum without a gradient, and writes into no old sum"""
+
+    class OnlyFirst(work.FunctionNode):  # type: ignore[misc, name-defined]
+        def forward(self, inputs: Any) -> Any:
+            return (2.0 * inputs[0],)
+
+        def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+            return 2.0 * grad_outputs[0], None
+
+    function, old = OnlyFirst(), np.array([1.0, 2.0])
+    found = function.backward_accumulate((0, 1), (np.ones(2),), (old, old))
+    look = "FunctionNode.backward_accumulate: old + gx is a new array; without a gx, old stays"
+    expect_close("the first sum", found[0], [3.0, 4.0], look)
+    expect_true("there is a second sum", found[1] is not None, look)
+    expect_close("the second sum, without a gradient", found[1], [1.0, 2.0], look)
+    expect_close("the old sum afterwards", old, [1.0, 2.0], look)
+    look = "core/backprop.py, run_backward: the targets are inputs with requires_grad"
+    constant = work.Variable(np.ones(2), requires_grad=False)
+    x = work.Variable(np.ones(2))
+    y = work.sum(x * constant)
+    y.backward()
+    expect_true("a constant gets no gradient", constant.grad is None, look)
+
+
 def check_gradients(work: Any) -> None:
     """gradients with many uses are as before"""
     x, y = work.Variable(np.array([2.0, 3.0])), work.Variable(np.array([5.0, 7.0]))
