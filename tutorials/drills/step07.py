@@ -135,3 +135,20 @@ def drill_check_shape(work, inputs):
     y = Wrong().apply((work.Variable(inputs["x"]),))[0]
     y.grad = np.ones((1, 3))
     return raised(y.backward, ValueError)
+
+
+def draw_again(rng):
+    return {"x": rng.normal(size=3), "w": rng.normal(size=(2, 3)), "gy": rng.normal(size=(2, 3))}
+
+
+def drill_again(work, inputs):
+    """The lesson of step 5: a second backward does not write into the gradient of the first"""
+    x, w = work.Variable(inputs["x"].copy()), work.Variable(inputs["w"].copy())
+    found, held = [], []
+    for _ in range(2):
+        y = x * w + x
+        y.grad = inputs["gy"].copy()
+        y.backward()
+        found += [x.grad.copy(), w.grad.copy()]
+        held += [x.grad, w.grad]
+    return [*found, held]

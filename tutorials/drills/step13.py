@@ -90,17 +90,18 @@ def drill_again(work, inputs):
     """backward may run again: the graph stays, gradients add up, y.grad is used up"""
     x = work.Variable(inputs["x"].copy())
     y = work.sin(work.square(x) * x)
-    found = []
+    found, held = [], []
     for _ in range(inputs["times"]):
         y.grad = gy = inputs["gy"].copy()
         y.backward()
         found += [x.grad.copy(), y.grad is None, gy]
+        held.append(x.grad)  # the lesson of step 5: a later backward does not write into it
     errors = [
         raised(work.Variable(np.array(1.0)).backward, ValueError),
         raised(y.backward, ValueError),
     ]
     one = work.square(work.Variable(np.array([3.0])))
-    return [*found, errors, raised(one.backward)]
+    return [*found, held, errors, raised(one.backward)]
 
 
 def draw_unchain(rng):
