@@ -18,7 +18,16 @@ from typing import Any
 import pytest
 from forked_examiner import events_of
 
-from tinynode_course import cells, examiner, execution, exercises, mynode, pages, sources
+from tinynode_course import (
+    cells,
+    examiner,
+    execution,
+    exercises,
+    grading,
+    mynode,
+    pages,
+    sources,
+)
 from tinynode_course.sources import Step
 from tools import make_notebooks
 
@@ -58,6 +67,17 @@ def examine(step: Step, code: str | mynode.Files, folder: Path) -> list[dict]:
         return events_of(step, folder / step.work)
     (folder / step.work).write_text(code, encoding="utf-8")
     return events_of(step, folder / step.work)
+
+
+def write_stub(step: Step, folder: Path) -> Path:
+    """The untouched work of a learner who did all steps before, written as `start` does."""
+    folder.mkdir(exist_ok=True)
+    if step.builds:
+        mynode.write_files(mynode.before(step.key), folder / mynode.NAME)
+        exercises.add_stubs(step, folder / mynode.NAME)
+    else:
+        (folder / step.work).write_text(step.stub.read_text(encoding="utf-8"), encoding="utf-8")
+    return folder / step.work
 
 
 def verdict(events: list[dict]) -> bool:
@@ -221,15 +241,47 @@ def test_it_has_an_exercise_with_hints_and_named_checks(step: Step) -> None:
 
 @pytest.mark.slow
 @each(EXERCISES)
-def test_the_checks_fail_on_the_stub(step: Step, tmp_path: Path) -> None:
-    if step.builds:
-        mynode.write_files(mynode.before(step.key), tmp_path / mynode.NAME)
-        exercises.add_stubs(step, tmp_path / mynode.NAME)
-        events = events_of(step, tmp_path / step.work)
-    else:
-        events = examine(step, step.stub.read_text(encoding="utf-8"), tmp_path)
-    assert not verdict(events)
+def test_an_untouched_stub_has_no_point(step: Step, tmp_path: Path) -> None:
+    """No check passes. A check that passes on a stub belongs to ``GUARDS`` of its file."""
+    events = events_of(step, write_stub(step, tmp_path))
+    assert [event for event in events if event["event"] == "passed"] == []
     assert events[-1]["event"] == "end", f"the checks end by themselves: {events[-1]}"
+    checks = grading.fold(events, step)["checks"]
+    assert checks and not any(check["passed"] for check in checks)
+    assert all(check["text"] for check in checks), "a reason for each check without a point"
+
+
+@pytest.mark.slow
+@each([step for step in EXERCISES if hasattr(step.check_module(), "GUARDS")])
+def test_guards_are_the_checks_that_the_stub_passes(step: Step, tmp_path: Path) -> None:
+    """Else a learner would wait for a check without a reason."""
+    module = step.check_module()
+    text = step.check.read_text(encoding="utf-8")
+    (tmp_path / "solutions").symlink_to(FOLDER / "solutions")
+    (tmp_path / "checks").mkdir()
+    copy = tmp_path / "checks" / step.check.name
+    copy.write_text(text.replace("GUARDS = (", "NO_GUARDS = ("), encoding="utf-8")
+    work = write_stub(step, tmp_path / "work")
+    passed = {
+        event["check"] for event in events_of(step, work, copy) if event["event"] == "passed"
+    }
+    names = [check.__name__ for check in examiner.functions_of(module)]
+    assert {names[number] for number in passed} == set(module.GUARDS)
+
+
+@pytest.mark.slow
+def test_a_guard_in_a_notebook_needs_the_other_checks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There a test is a cell of its own."""
+    step = sources.find("fast_path")
+    monkeypatch.chdir(tmp_path)
+    stub = vars(sources.load(step.stub, "fast_path_stub"))
+    solution = vars(sources.load(step.solution, "fast_path_solution"))
+    for check in step.check_module().GUARDS:
+        grading.check_names(step.key, check, solution)
+        with pytest.raises((AssertionError, NotImplementedError)):
+            grading.check_names(step.key, check, stub)
 
 
 @pytest.mark.slow

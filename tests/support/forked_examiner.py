@@ -23,9 +23,9 @@ SERVER = multiprocessing.get_context("forkserver" if "forkserver" in _METHODS el
 SERVER.set_forkserver_preload(["forked_examiner", "tinynode.gradient_check", "tinynode.net"])
 
 
-def events_of(step: Step, work: Path) -> list[dict]:
+def events_of(step: Step, work: Path, checks: Path | None = None) -> list[dict]:
     """The events of an examination, as `checking.events` gives them."""
-    process = SERVER.Process(target=_examine, args=(str(work), str(step.check)))
+    process = SERVER.Process(target=_examine, args=(str(work), str(checks or step.check)))
     process.start()
     process.join(SECONDS + checking.GRACE)
     if process.exitcode is None:

@@ -16,6 +16,8 @@ HINTS = (
     "Python number each limit would be recorded anew.",
 )
 
+GUARDS = ("check_robust", "check_losses")
+
 ERRORS = np.array([[0.3, -0.2, 2.0], [-1.5, 1.0, -4.0]])
 """One of the errors is a limit: there, |e| < limit is false."""
 

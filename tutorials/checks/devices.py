@@ -19,6 +19,8 @@ HINTS = (
     "as in forward_cpu, and return (kernel(*inputs),).",
 )
 
+GUARDS = ("check_cpu", "check_on_a_real_gpu")
+
 X = [-3.0, -0.5, 0.0, 0.5, 2.0]
 
 

@@ -16,6 +16,8 @@ HINTS = (
     "them self.retain_inputs((0,)).",
 )
 
+GUARDS = ("check_input", "check_gradients")
+
 
 class Ways(tn.FunctionHook):
     """Counts what runs."""

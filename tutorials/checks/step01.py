@@ -18,6 +18,8 @@ HINTS = (
     "Exp.forward ends with `return (np.exp(x),)`, and exp(x) is `return Exp().apply((x,))[0]`.",
 )
 
+GUARDS = ("check_box", "check_missing_comma")
+
 FUNCTIONS = (("square", np.square), ("negative", np.negative), ("exp", np.exp))
 
 

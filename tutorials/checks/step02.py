@@ -19,6 +19,8 @@ HINTS = (
     "`return (gy * np.cos(x),)`, after (x,) = self.input_arrays.",
 )
 
+GUARDS = ("check_sin",)
+
 VALUES = np.array([0.5, -1.0, 2.0])
 DERIVATIVES = {
     "square": 2.0 * VALUES,

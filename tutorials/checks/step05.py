@@ -17,6 +17,8 @@ HINTS = (
     "other boxes hold, too.",
 )
 
+GUARDS = ("check_used_once",)
+
 ADD = "run_backward: the contributions of all uses of a box are added"
 LEAK = (
     "run_backward: Add gives the same array to several boxes. x.grad += gx changes it for all of "

@@ -19,6 +19,8 @@ HINTS = (
     "y.rank = self.rank + 1.",
 )
 
+GUARDS = ("check_equal_ranks",)
+
 RANK = "FunctionNode.apply: the rank of an operation is the largest rank of its inputs"
 ORDER = "backward: take the operation of the highest rank, once, when all its users have run"
 

@@ -24,6 +24,8 @@ HINTS = (
     "None, skip it. Else x.grad = gx if x.grad is None else x.grad + gx.",
 )
 
+GUARDS = ("check_gradients", "check_long_chain")
+
 
 @contextlib.contextmanager
 def without_collector() -> Iterator[None]:

@@ -22,6 +22,8 @@ HINTS = (
     "backward. Sin and Square: the same with inputs. Multiply: self.retain_inputs((0, 1)).",
 )
 
+GUARDS = ("check_care",)
+
 VALUES = (0.5, -1.0, 2.0)
 
 # name: the derivative, the number of retained inputs, and of retained outputs

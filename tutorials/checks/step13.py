@@ -21,6 +21,8 @@ HINTS = (
     "creator's inputs to waiting, and unchain the node.",
 )
 
+GUARDS = ("check_care",)
+
 
 def count(y: Any) -> int:
     """The number of operations behind y."""

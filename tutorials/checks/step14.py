@@ -15,6 +15,8 @@ HINTS = (
     "depends on sum(x) as softmax does: look at the comment in the page's Softmax.",
 )
 
+GUARDS = ("check_blamed", "check_forward")
+
 NAMES = ("LeakyReLU", "Product", "Share", "SoftSign", "Tanh", "Transpose")
 BUGS = ("Product", "Share", "Tanh")
 

@@ -30,6 +30,8 @@ HINTS = (
     "by 127; then np.rint(w / scale).astype(np.int8).",
 )
 
+GUARDS = ("check_cache",)
+
 TOKENS = np.array([[3, 1, 3, 0, 6, 2], [6, 6, 5, 2, 0, 4]])
 
 

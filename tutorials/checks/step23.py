@@ -18,6 +18,8 @@ HINTS = (
     "each that is not in target_input_indexes.",
 )
 
+GUARDS = ("check_higher_orders",)
+
 VALUES = np.array([0.3, -1.2, 2.0])
 
 

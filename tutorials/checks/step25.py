@@ -18,6 +18,8 @@ HINTS = (
     "the shape of the input.",
 )
 
+GUARDS = ("check_gradients", "check_same_variable")
+
 
 def check_default(work: Any) -> None:
     """backward_accumulate adds to the sums so far"""

@@ -83,6 +83,8 @@ class Report:
             left = len(self.titles) - self.done
             if left and self.first["event"] == "import failed":
                 print(f"\nThe {len(self.titles)} checks could not start.")
+            elif left and self.first["event"] == "failed":
+                print(f"\nChecks that run when all of these pass: {left}.")
         print(f"\nA hint: {PROGRAM} hint {key}")
 
 
