@@ -17,6 +17,7 @@ import numpy
 
 from tinynode import functions
 from tinynode.functions import activation, gaussian, loss
+from tinynode.functions.attributes import Place, Slice
 from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import TimesNumber, node_class_of
@@ -94,7 +95,7 @@ def _matmul(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     transposed = swapped and node.transpose_x, swapped and node.transpose_y
     if any(transposed) and (len(x) != 2 or len(y) != 2):
         return  # of a stack, each matrix is transposed
-    if len(y) > 2 <= len(x):
+    if len(y) > 2 <= len(x) or len(x) == 1 or len(y) == 1:
         to.call(numpy.matmul, reads, writes)
     elif len(x) >= 2 == len(y):
         _product(to, reads, writes, transposed)
@@ -145,12 +146,14 @@ def free_matrices(operators: Sequence[Operator], outputs: Collection[str]) -> se
 
 
 def _linear(to: Draft, node: Any, reads: Names, writes: Names) -> None:
-    if len(to.shape(reads[0])) >= 2:
-        y = writes[0] if len(reads) == 2 else to.fresh(to.shape(writes[0]), writes[0])
+    y = writes[0] if len(reads) == 2 else to.fresh(to.shape(writes[0]), writes[0])
+    if len(to.shape(reads[0])) == 1:
+        to.call(numpy.matmul, (reads[1], reads[0]), (y,))
+    else:
         to.columns |= {y} if writes[0] in to.columns else set()
         _product(to, reads[:2], (y,), (False, True))
-        if len(reads) == 3:
-            to.call(FORMULAS[functions.Add], (y, reads[2]), writes)
+    if len(reads) == 3:
+        to.call(FORMULAS[functions.Add], (y, reads[2]), writes)
 
 
 def _view(to: Draft, node: Any, reads: Names, writes: Names) -> None:
@@ -162,6 +165,27 @@ def _view(to: Draft, node: Any, reads: Names, writes: Names) -> None:
         to.view(partial(numpy.broadcast_to, shape=shape), read, write)
     else:
         to.reshaped(read, shape, write)
+
+
+def _get_item(to: Draft, node: Any, reads: Names, writes: Names) -> None:
+    """A view, for an index without arrays and backward slices."""
+    index: list[Any] = []
+    for item in node.index:
+        is_backward = isinstance(item, Slice) and (item.step or 1) < 0
+        if is_backward or isinstance(item, Place):
+            return
+        index.append(slice(*item) if isinstance(item, Slice) else item)
+    if Ellipsis not in index:
+        index.append(Ellipsis)  # a single element stays an array
+    to.view(itemgetter(tuple(index)), reads[0], writes[0])
+
+
+def _concat(to: Draft, node: Any, reads: Names, writes: Names) -> None:
+    to.call(partial(_joined, node.axis), reads, writes)
+
+
+def _joined(axis: int, *arrays: Any) -> None:
+    numpy.concatenate(arrays[:-1], axis, arrays[-1])
 
 
 def _parts(to: Draft, node: Any, reads: Names, writes: Names) -> None:
@@ -185,6 +209,8 @@ def _reduce(to: Draft, node: Any, reads: Names, writes: Names) -> None:
         largest = to.reduced("largest", axes, x)
         wrong = to.reduced("sum", axes, to.computed("x != x ? 1.0 : 0.0", x=x))
         to.computed("n > 0 ? NAN : m", wide, n=wrong, m=largest)
+    elif kept == shape:  # a sum of one element: -0.0 becomes 0.0
+        to.computed("x + 0.0", wide, x=x)
     else:
         to.reduced("sum", axes, x, wide)
     if wide != y:
@@ -438,6 +464,8 @@ RULES: dict[type, Rule] = {
     functions.AddAll: _add_all,
     functions.AddAt: _add_at,
     functions.Linear: _linear,
+    functions.GetItem: _get_item,
+    functions.Concat: _concat,
     functions.SoftmaxCrossEntropy: _cross_entropy,
     functions.SoftmaxCrossEntropyGrad: _cross_entropy_grad,
     functions.MaxPool2d: _max_pool,

@@ -25,6 +25,7 @@ from tests.net.test_passes import constant, op
 from tinynode import functions as fn
 from tinynode.devices import Fallback, fallback_uses, kernel_uses
 from tinynode.functions import convolution, pooling
+from tinynode.functions.attributes import Place, Slice
 from tinynode.functions.image_windows import Windows
 from tinynode.functions.trigonometric import CircleRoot
 from tinynode.net.helpers import StopGradient
@@ -180,6 +181,8 @@ RULE_CASES: dict[type, tuple[Callable[[], Any], list[Any]]] = {
     fn.Split: (lambda: fn.Split((1, 3), 1), [draw(30, 4)]),
     fn.Unstack: (lambda: fn.Unstack(1), [draw(30, 4)]),
     fn.Linear: (fn.Linear, [draw(30, 4), draw(5, 4), draw(5)]),
+    fn.GetItem: (lambda: fn.GetItem((Slice(3, 20, 2), 1)), [draw(30, 4)]),
+    fn.Concat: (lambda: fn.Concat(0), [draw(30, 4), draw(2, 4)]),
     fn.MatMul: (fn.MatMul, [draw(2, 30, 4), draw(4, 5)]),
     fn.Sum: (lambda: fn.Sum((0,), False), [draw(30, 4)]),
     fn.SumTo: (lambda: fn.SumTo((1, 4)), [draw(30, 4)]),
@@ -259,7 +262,14 @@ ACTIONS: dict[str, tuple[Any, list[Any], str]] = {
         "View View matmul",
     ),
     "a layer": (fn.Linear(), [draw(3, 4), draw(2, 4), draw(2)], "View matmul add"),
-    "a layer of one row": (fn.Linear(), [draw(4), draw(2, 4)], "OpaqueCall"),
+    "a layer of a vector": (fn.Linear(), [draw(4), draw(2, 4), draw(2)], "matmul add"),
+    "a matrix with a vector": (fn.MatMul(), [draw(3, 4), draw(4)], "matmul"),
+    "two vectors": (fn.MatMul(), [draw(4), draw(4)], "matmul"),
+    "a part": (fn.GetItem((Slice(0, 2, None), None, 1)), [draw(3, 4)], "View"),
+    "a part from behind": (fn.GetItem((Slice(None, None, -1),)), [draw(3, 4)], "OpaqueCall"),
+    "chosen rows": (fn.GetItem((Place(1), 0)), [draw(3, 4), np.asarray([2, 0])], "OpaqueCall"),
+    "joined": (fn.Concat(1), [draw(3, 4), draw(3, 2)], "_joined"),
+    "a sum of one element": (fn.Sum((1,), False), [draw(3, 1)], "sum View"),
     "a step": (SGDUpdate(), UPDATED, "sgdupdate"),
     "a step with momentum": (*RULE_CASES[MomentumUpdate], "momentumupdate momentumupdate"),
     "no elements": (fn.Add(), [draw(0, 4), draw(0, 4)], "OpaqueCall"),
@@ -356,6 +366,20 @@ def fold_transposes(dtype: str) -> list[Operator]:
 def cancel_permutes(dtype: str) -> list[Operator]:
     turned = op("permute_dims", "x", "t", axes=(1, 0))
     return [turned, op("permute_dims", "t", "b", axes=(1, 0)), op("exp", "b", "y")]
+
+
+@of_pass
+def recognize_reshapes(dtype: str) -> list[Operator]:
+    return [op("get_item", "x", "r", index=(None, Ellipsis)), op("exp", "r", "y")]
+
+
+@of_pass
+def skip_ones(dtype: str) -> list[Operator]:
+    return [
+        op("reshape", "x", "a", shape=(1, 3, 4)),
+        op("permute_dims", "a", "b", axes=(0, 2, 1)),
+        op("reshape", "b", "y", shape=(4, 3)),
+    ]
 
 
 @of_pass

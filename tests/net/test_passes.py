@@ -20,6 +20,7 @@ from net_specs import specs_of
 
 import tinynode as tn
 from tests.net import test_net_random
+from tinynode.functions.attributes import Place, Slice
 from tinynode.functions.draws import DropoutMask
 from tinynode.net import Operator, passes
 from tinynode.net.helpers import Constant
@@ -39,8 +40,10 @@ from tinynode.net.passes import (
     fold_constants,
     fold_transposes,
     merge_reshapes,
+    recognize_reshapes,
     restore_linear,
     simplify,
+    skip_ones,
 )
 from tinynode.net.plan import Plan
 
@@ -761,6 +764,73 @@ def test_reshapes_of_reshapes_are_one() -> None:
     unchanged(merge_reshapes, net, ["y"], {"x": STACK})
 
 
+@pytest.mark.parametrize(
+    "one",
+    [
+        op("get_item", "x", "y", index=(None, Ellipsis)),
+        op("get_item", "x", "y", index=(Slice(0, 2, None), Slice(None, None, None))),
+        op("get_item", "x", "y", index=(Slice(-2, 9, 1), None, Ellipsis)),
+    ],
+    ids=str,
+)
+def test_an_index_of_all_elements_is_a_reshape(one: Operator) -> None:
+    (line,) = after(recognize_reshapes, [one], ["y"], {"x": X})
+    assert line.startswith("y = reshape(x, shape=")
+
+
+@pytest.mark.parametrize("index", [(0,), (Slice(1, None, None),), (Slice(None, None, -1),)])
+def test_other_indices_stay(index: Any) -> None:
+    unchanged(recognize_reshapes, [op("get_item", "x", "y", index=index)], ["y"], {"x": X})
+
+
+def test_an_index_of_arrays_stays() -> None:
+    rows = Operator("get_item", ["x", "i"], ["y"], {"index": (Place(1),)})
+    unchanged(recognize_reshapes, [rows], ["y"], {"x": X, "i": np.asarray([1, 0])})
+
+
+def test_a_backward_slice_of_one_element_and_of_nothing() -> None:
+    index = (Slice(None, None, -1), Ellipsis)
+    unchanged(recognize_reshapes, [op("get_item", "x", "y", index=index)], ["y"], {"x": X[:1]})
+    nothing = [op("get_item", "x", "y", index=(Slice(0, 1, None),))]
+    lines = after(recognize_reshapes, nothing, ["y"], {"x": X[:, :0]})
+    assert lines == ["y = reshape(x, shape=(1, 0))"]
+
+
+def test_a_permutation_of_axes_of_length_1_is_a_reshape() -> None:
+    net = [turn("x", "y", 2, 0, 1)]
+    lines = after(recognize_reshapes, net, ["y"], {"x": X[:, :, None]})
+    assert lines == ["y = reshape(x, shape=(1, 2, 3))"]
+    unchanged(recognize_reshapes, [turn("x", "y", 2, 1, 0)], ["y"], {"x": X[:, :, None]})
+
+
+def test_a_permutation_needs_no_axes_of_length_1() -> None:
+    net = [
+        op("reshape", "x", "a", shape=(1, 2, 3)),
+        turn("a", "b", 0, 2, 1),
+        op("reshape", "b", "y", shape=(3, 2)),
+        turn("b", "c", 2, 0, 1),
+        op("reshape", "c", "z", shape=(2, 3)),
+    ]
+    lines = after(skip_ones, net, ["y", "z"], {"x": X})
+    assert lines[2] == "y = permute_dims(x, axes=(1, 0))"
+    assert lines[4] == "z = reshape(x, shape=(2, 3))"
+
+
+def test_reshapes_that_mix_axes_stay() -> None:
+    mixed = [
+        op("reshape", "x", "a", shape=(1, 3, 2)),
+        turn("a", "b", 0, 2, 1),
+        op("reshape", "b", "y", shape=(6,)),
+    ]
+    unchanged(skip_ones, mixed, ["y"], {"x": X})
+    thin = [
+        op("reshape", "x", "a", shape=(1, 2, 3, 1)),
+        turn("a", "b", 0, 2, 1, 3),
+        op("reshape", "b", "y", shape=(3, 2)),
+    ]
+    unchanged(skip_ones, thin, ["y"], {"x": X[:, :, None]})
+
+
 def guarded(g: str, wide: str = "p") -> list[Operator]:
     """y = exp(keep_zeros(p, g, d)), with a dummy gradient u of x, and h a function of u."""
     return [
@@ -894,7 +964,7 @@ def unary(draw: Any, name: str, shape: tuple[int, ...], y: str) -> tuple[Operato
     kinds = ["identity", "stop_gradient", "negative", "tanh", "sin", "relu", "sigmoid", "same"]
     kinds += ["flat", "flip", "broadcast_to", "sum_to", "sum", "add_all"]
     kinds += ["permute_dims"] * 3 if len(shape) == 2 else []
-    kinds += ["slice"] if shape else []
+    kinds += ["slice", "ones", "turn"] if shape else []
     kind = draw(st.sampled_from(kinds))
     if kind in ("same", "flat"):
         new = shape if kind == "same" else (int(np.prod(shape)),)
@@ -912,6 +982,14 @@ def unary(draw: Any, name: str, shape: tuple[int, ...], y: str) -> tuple[Operato
         return op("sum", [name], [y], axes=axes, keepdims=False), tuple(shape[len(axes) :])
     if kind == "permute_dims":
         return op(kind, [name], [y], axes=(1, 0)), shape[::-1]
+    if kind == "ones":
+        wider = (*shape, 1) if len(shape) == 1 else (1, *shape)
+        new = draw(st.sampled_from([wider, tuple([n for n in shape if n != 1])]))
+        return op("reshape", [name], [y], shape=new), new
+    if kind == "turn":
+        axes = draw(st.permutations(range(len(shape))))
+        new = tuple([shape[axis] for axis in axes])
+        return op("permute_dims", [name], [y], axes=tuple(axes)), new
     if kind == "slice":
         return op("get_item", [name], [y], index=(slice(0, 1),)), (min(shape[0], 1), *shape[1:])
     return op(kind, [name], [y]), shape

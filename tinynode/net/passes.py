@@ -18,8 +18,11 @@ from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.devices import Arrays, all_finite, all_true, is_floating, to_host
 from tinynode.errors import dtype_name
 from tinynode.functions.arithmetic import Divide, Multiply, ZeroSafeDivide, ZeroSafeMultiply
+from tinynode.functions.attributes import Place, Slice
 from tinynode.functions.checked import checked_float
 from tinynode.functions.data_types import Identity
+from tinynode.functions.indexing import GetItem
+from tinynode.functions.manipulation import Concat
 from tinynode.functions.masking import KeepZeros
 from tinynode.functions.network import Linear
 from tinynode.functions.products import MatMul, MatMulOfTransposed
@@ -87,7 +90,7 @@ def drop_other_gradients(
 def eliminate_copies(
     operators: Operators, outputs: Collection[str], specs: ArraySpecs
 ) -> Operators:
-    """Copy elimination: leave out identities and reshapes to the same shape."""
+    """Copy elimination: leave out identities, reshapes to the same shape, and joins of one."""
     names: dict[str, str] = {}
     kept = []
     for operator in operators:
@@ -103,6 +106,8 @@ def _is_copy(operator: Operator, specs: ArraySpecs) -> bool:
     node_class = node_class_of(operator)
     if node_class in (Identity, StopGradient):
         return True
+    if node_class is Concat:
+        return len(operator.input_names) == 1
     if node_class in (Reshape, BroadcastTo, SumTo):
         return specs[operator.input_names[0]] == specs[operator.output_names[0]]
     return False
@@ -320,6 +325,78 @@ def merge_reshapes(operators: Operators, outputs: Collection[str], specs: ArrayS
     return kept
 
 
+def recognize_reshapes(
+    operators: Operators, outputs: Collection[str], specs: ArraySpecs
+) -> Operators:
+    """``get_item`` of all elements and ``permute_dims`` of axes of length 1 are ``reshape``.
+
+    Vmap makes these functions: ``x[None]`` shares x with all examples, and ``[0]`` is x again.
+    """
+    kept = []
+    for operator in operators:
+        shape = specs[operator.input_names[0]][0] if operator.input_names else ()
+        if _keeps_elements(operator, shape, specs):
+            node = Reshape(specs[operator.output_names[0]][0])
+            operator = operator_of(node, operator.input_names, operator.output_names)
+        kept.append(operator)
+    return kept
+
+
+def _keeps_elements(operator: Operator, shape: tuple[int, ...], specs: ArraySpecs) -> bool:
+    """True if the elements of the result are those of x, in the order of x."""
+    node_class = node_class_of(operator)
+    if node_class is PermuteDims:
+        long = [axis for axis in operator.attrs["axes"] if shape[axis] != 1]
+        return long == sorted(long)
+    if node_class is not GetItem:
+        return False
+    for item in operator.attrs["index"]:
+        is_backward = isinstance(item, Slice) and (item.step or 1) < 0
+        if is_backward or isinstance(item, Place):
+            return False
+    return math.prod(shape) == math.prod(specs[operator.output_names[0]][0])
+
+
+def skip_ones(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
+    """``permute_dims`` of a reshape that adds axes of length 1, left out later, needs no reshape.
+
+    ``x[None]`` (1, n, m), permuted to (1, m, n), reshaped to (m, n) is x of (n, m), permuted.
+    """
+    origin: dict[str, tuple[str, tuple[int, ...]]] = {}  # an earlier value, and its axes in order
+    kept = []
+    for operator in operators:
+        if node_class_of(operator) in (Reshape, PermuteDims):
+            (read,), (write,) = operator.input_names, operator.output_names
+            source, order = origin.get(read, (read, tuple(range(len(specs[read][0])))))
+            moved = _moved(operator, order, specs[source][0], specs)
+            if moved is not None:
+                origin[write] = source, moved
+                shape = specs[source][0]
+                if specs[write][0] == tuple([shape[axis] for axis in moved]):
+                    is_straight = moved == tuple(range(len(moved)))
+                    node = Reshape(shape) if is_straight else PermuteDims(moved)
+                    operator = operator_of(node, [source], [write])
+        kept.append(operator)
+    return kept
+
+
+def _moved(
+    operator: Operator, order: tuple[int, ...], source: tuple[int, ...], specs: ArraySpecs
+) -> tuple[int, ...] | None:
+    """The axes of a source in the order of the result; None if the operator mixes axes.
+
+    ``order`` has those of x. Axes of length 1 count in neither.
+    """
+    shape, result = [specs[n][0] for n in (*operator.input_names, *operator.output_names)]
+    lengths = [n for n in shape if n != 1]
+    if 1 in source or lengths != [source[axis] for axis in order]:
+        return None
+    if node_class_of(operator) is Reshape:
+        return order if lengths == [n for n in result if n != 1] else None
+    long = [axis for axis, n in enumerate(shape) if n != 1]
+    return tuple([order[long.index(axis)] for axis in operator.attrs["axes"] if axis in long])
+
+
 def drop_dummies(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
     """``keep_zeros(y, g, d)`` is y if g depends on a dummy gradient.
 
@@ -412,9 +489,12 @@ def restore_linear(operators: Operators, outputs: Collection[str], specs: ArrayS
 
 PASSES = (
     drop_other_gradients,
+    recognize_reshapes,
     eliminate_copies,
+    skip_ones,
     cancel_permutes,
     merge_reshapes,
+    eliminate_copies,
     drop_dummies,
     cancel_sums,
     fold_constants,
