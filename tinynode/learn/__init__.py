@@ -18,7 +18,7 @@ ENGINE = "mynode"
 
 MISSING = """\
 python -m tinynode.learn: error: the course, package tinynode_course, is not installed; \
-install tinynode again, or in a checkout run: python -m pip install -e ."""
+run: python -m pip install tinynode-course, or in a checkout: python -m pip install -e ."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

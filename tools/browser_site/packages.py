@@ -141,14 +141,16 @@ def installed_files(name: str) -> Iterator[tuple[str, bytes]]:
             yield file.as_posix(), file.read_binary()
 
 
-def tinynode_wheel(folder: Path) -> Path:
-    """Build the wheel of this tree."""
+def wheels(folder: Path) -> list[Path]:
+    """Build the wheels of tinynode and of the course."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
-    if done.returncode != 0:
-        raise BuildError(f"{' '.join(command)}:\n{done.stderr.strip()}")
-    (wheel,) = folder.glob("tinynode-*.whl")
-    return wheel
+    for project in (ROOT, ROOT / "tutorials"):
+        done = subprocess.run(
+            command, cwd=project, capture_output=True, encoding="utf-8", check=False
+        )
+        if done.returncode != 0:
+            raise BuildError(f"{' '.join(command)}, in {project}:\n{done.stderr.strip()}")
+    return sorted(folder.glob("*.whl"))
 
 
 def zipped(files: Iterator[tuple[str, bytes]]) -> bytes:
@@ -170,13 +172,13 @@ def numpy_licence(cache: Path) -> bytes:
 
 
 def site_packages() -> Iterator[tuple[str, bytes]]:
-    """The files of tinynode and of array-api-compat."""
+    """The files of tinynode, of the course and of array-api-compat."""
     yield from installed_files("array-api-compat")
     with tempfile.TemporaryDirectory() as folder:
-        wheel = tinynode_wheel(Path(folder))
-        with zipfile.ZipFile(wheel) as archive:
-            for name in archive.namelist():
-                yield name, archive.read(name)
+        for wheel in wheels(Path(folder)):
+            with zipfile.ZipFile(wheel) as archive:
+                for name in archive.namelist():
+                    yield name, archive.read(name)
 
 
 def write(folder: Path, cache: Path) -> None:

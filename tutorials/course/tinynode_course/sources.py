@@ -138,7 +138,9 @@ def tutorials() -> Path:
     for folder in (here / "tutorials", here.parent.parent):
         if (folder / "checks").is_dir():
             return folder
-    raise CommandError("the steps of the course are missing: install tinynode again", status=1)
+    raise CommandError(
+        "the steps of the course are missing: install tinynode-course again", status=1
+    )
 
 
 def steps(folder: Path | None = None) -> list[Step]:

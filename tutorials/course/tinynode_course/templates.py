@@ -3,8 +3,8 @@
 Requirement: a teacher starts a class with a single command, and no file is overwritten. The
 templates are written from the steps, with the exercises and checks of the day.
 
-    python -m tinynode.learn template github-classroom FOLDER 01 02 03 --install WHEEL
-    python -m tinynode.learn template gradescope FOLDER 05 06 --install WHEEL --class TEACHER
+    python -m tinynode.learn template github-classroom FOLDER 01 02 03 --install WHEEL ...
+    python -m tinynode.learn template gradescope FOLDER 05 06 --class TEACHER --install WHEEL ...
     python -m tinynode.learn template nbgrader FOLDER 13 16
 """
 
@@ -44,8 +44,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--install",
         metavar="WHAT",
-        default=PLACEHOLDER,
-        help="what pip installs for the learners: a wheel, which is copied, or a git URL",
+        nargs="+",
+        default=[PLACEHOLDER],
+        help="what pip installs for the learners: the wheels, which are copied, or a git URL",
     )
     parser.add_argument(
         "--class", dest="teacher", metavar="TEACHER", help="gradescope: the folder of class new"
@@ -59,14 +60,19 @@ def run(options: argparse.Namespace) -> int:
         CommandError: A file is there already, or cannot be written.
     """
     chosen = [sources.find(text) for text in options.steps] or grading.with_exercise()
-    wheel = wheel_of(options.install)
-    installed = options.install if wheel is None else f"./{wheel.name}"
+    wheels, installed = [], []
+    for what in options.install:
+        wheel = wheel_of(what)
+        installed.append(f'"{what}"' if wheel is None else f'"./{wheel.name}"')
+        if wheel is not None:
+            wheels.append(wheel)
+    install = " ".join(installed)
     if options.kind == "nbgrader":
-        files = nbgrader(chosen, installed)
+        files = nbgrader(chosen, install)
     elif options.kind == "gradescope":
-        files = gradescope(chosen, installed, options.teacher)
+        files = gradescope(chosen, install, options.teacher)
     else:
-        files = github_classroom(chosen, installed)
+        files = github_classroom(chosen, install)
     folder = Path(options.folder)
     there = [name for name in files if (folder / name).exists()]
     if there:
@@ -74,10 +80,10 @@ def run(options: argparse.Namespace) -> int:
     for name, text in files.items():
         write_file(folder / name, text)
         print(f"wrote {folder / name}")
-    if wheel is not None:
+    for wheel in wheels:
         (folder / wheel.name).write_bytes(wheel.read_bytes())
         print(f"copied {wheel.name}")
-    if options.install == PLACEHOLDER:
+    if PLACEHOLDER in options.install:
         print(f"\nReplace {PLACEHOLDER!r} in them, or call again with --install.")
     return 0
 
@@ -94,13 +100,13 @@ def wheel_of(install: str) -> Path | None:
     if WHEEL.fullmatch(path.name) is None:
         raise CommandError(
             f"--install: pip refuses the name {path.name}; keep the name of the wheel, such as "
-            "tinynode-0.2.0-py3-none-any.whl",
+            "tinynode_course-0.2.0-py3-none-any.whl",
             1,
         )
     if not path.is_file():
         raise CommandError(
-            f"--install: there is no file {path}; in a checkout, make the wheel by  "
-            "pip wheel --no-deps --wheel-dir wheels .",
+            f"--install: there is no file {path}; in a checkout, make the wheels by  "
+            "pip wheel --no-deps --wheel-dir wheels . ./tutorials",
             1,
         )
     return path
@@ -177,7 +183,6 @@ The exercises of this class: {keys}.
 
 def github_classroom(steps: Sequence[Step], install: str) -> Files:
     """The files of a template repository for GitHub Classroom."""
-    quoted = f'"{install}"'
     parts, names = [], []
     for step in steps:
         for number, title in enumerate(grading.titles_of(step.check, step), 1):
@@ -197,13 +202,13 @@ def github_classroom(steps: Sequence[Step], install: str) -> Files:
     )
     workflow = WORKFLOW.format(
         program=SAFELY,
-        install=quoted,
+        install=install,
         steps="".join(parts),
         results=results,
         runners=",".join(names),
     )
     chosen = ", ".join(step.key for step in steps)
-    readme = README.format(install=quoted, program=WRITTEN, first=steps[0].key, keys=chosen)
+    readme = README.format(install=install, program=WRITTEN, first=steps[0].key, keys=chosen)
     return {
         ".github/workflows/classroom.yml": workflow,
         "README.md": readme,
@@ -257,7 +262,7 @@ def gradescope(steps: Sequence[Step], install: str, teacher: str | None) -> File
     keys.open_key(Path(teacher))
     known = ",".join(step.key for step in steps if plans.drills_of(step).exists())
     return {
-        "setup.sh": SETUP.format(program=WRITTEN, install=f'"{install}"'),
+        "setup.sh": SETUP.format(program=WRITTEN, install=install),
         "run_autograder": AUTOGRADER.format(program=WRITTEN, keys=known),
         "README.md": GRADESCOPE_README,
         f"teacher/{keys.NAME}": (Path(teacher) / keys.NAME).read_text(encoding="utf-8"),
@@ -304,7 +309,7 @@ def nbgrader(steps: Sequence[Step], install: str) -> Files:
     files["nbgrader_config.py"] = CONFIGURATION
     there = "" if hidden.folders() else ", which was not installed: there are none"
     files["README.md"] = NBGRADER_README.format(
-        program=WRITTEN, install=f'"{install}"', first=single[0].name, hidden=there
+        program=WRITTEN, install=install, first=single[0].name, hidden=there
     )
     return files
 
