@@ -58,9 +58,8 @@ LONG_ON_TORCH = {
 }
 """Programs of 19 to 95 seconds on torch; the others took 15 seconds at most."""
 
-LONG_ON_BOTH = {"microgpt", "start_text"}
-"""Programs of 23 and 28 seconds on ``strict:device1``. Programs like these are in the slow tests:
-``microgpt_compiled`` and ``start_translation``."""
+LONG_ON_BOTH = {"microgpt", "microgpt_compiled", "start_text", "start_translation", "start_vae"}
+"""Programs of 20 to 32 seconds; ``start_sequence`` and ``microgpt_scalars`` are like these."""
 
 SAMPLE = (
     "elective_jacobians",
@@ -80,12 +79,16 @@ def test_the_exceptions_are_programs() -> None:
 
 
 def cases() -> list[Any]:
-    """Each program on one of the two devices in the slow tests, on both in the long tests."""
+    """Each program on one of the two devices in the slow tests, on both in the long tests.
+
+    A third of the programs with an engine of their own is slow, for they run nothing that moves.
+    """
     found = []
     for number, name in enumerate(PROGRAMS):
         usual = "torch" if number % 2 and name not in LONG_ON_TORCH else "strict:device1"
         for device in DEVICES:
-            is_long = device != usual or name in LONG_ON_BOTH
+            is_own = name in OWN_ENGINE - BOTH_ENGINES
+            is_long = device != usual or name in LONG_ON_BOTH or (is_own and number % 3)
             found.append(pytest.param(name, device, marks=[pytest.mark.long] if is_long else []))
     for name in SAMPLE:
         for device in ("jax", "sycl"):

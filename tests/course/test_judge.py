@@ -164,10 +164,10 @@ def test_every_step_has_drills() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("each", [3, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("each", [7, pytest.param(1, marks=pytest.mark.long)])
 @each_step
 def test_drills_measure_the_step(step: sources.Step, each: int) -> None:
-    """A stub passes none; mistakes, a third or all, fail one each; the key changes the inputs."""
+    """A stub passes none; each mistake tried fails one drill; the key changes the inputs."""
     one = plan(step.name)
     names = [f"drill_{name}" for name, _ in plans._drills(_module(step))]
     assert one.names == names, "a stub passes the drills that are left out"
@@ -189,10 +189,10 @@ def _module(step: sources.Step):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("each", [4, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("each", [8, pytest.param(1, marks=pytest.mark.long)])
 @each_step
 def test_drills_fit_later_stages(step: sources.Step, each: int) -> None:
-    """Every fourth stage, counted from the last one, or all of them."""
+    """Every eighth stage, counted from the last one, or all of them."""
     if not step.builds:
         pytest.skip("an exercise in a file of its own")
     one = plan(step.name)
