@@ -107,13 +107,18 @@ class _Walk:
     """What ``flatten`` has found: the Variables, and how many parts the containers have.
 
     A list that holds another one twice, and so on for 50 levels, has 2**50 parts.
+
+    Attributes:
+        variables: the Variables, and the wrapped arrays.
+        arrays: the positions of the wrapped arrays.
     """
 
-    __slots__ = ("parts", "variables", "where")
+    __slots__ = ("arrays", "parts", "variables", "where")
 
     def __init__(self, where: str) -> None:
         self.where = where
         self.variables: list[Variable] = []
+        self.arrays: list[int] = []
         self.parts = 0
 
     def enter(self, container: Any) -> None:
@@ -141,9 +146,8 @@ def flatten(value: Any, where: str) -> tuple[list[Variable], Any]:
             f"{where} is nested too deeply, or holds itself: got {describe(value)}. Give lists, "
             "tuples and dicts of fewer levels."
         ) from None
-    arrays = raw_indexes(treedef)
-    if arrays:
-        _place_arrays(walk.variables, arrays)
+    if walk.arrays:
+        _place_arrays(walk.variables, walk.arrays)
     return walk.variables, treedef
 
 
@@ -161,12 +165,12 @@ def _place_arrays(variables: list[Variable], arrays: list[int]) -> None:
 
 
 def _treedef(value: Any, walk: _Walk) -> Any:
-    if isinstance(value, RawArgument):
-        value = value.variable
-    if isinstance(value, Variable):
+    kind = type(value)
+    if kind is RawArgument:
+        value, kind = value.variable, Variable
+    if kind is Variable or isinstance(value, Variable):
         walk.variables.append(value)
         return Slot(len(walk.variables) - 1)
-    kind = type(value)
     if kind in _PLAIN:
         return Plain(kind, value)
     if isinstance(value, tuple) or kind is list:
@@ -182,8 +186,9 @@ def _treedef(value: Any, walk: _Walk) -> Any:
     device = None if kind in _NUMBERS else find_device(value)
     if device is None:
         return constant_of(value, walk.where)
+    walk.arrays.append(len(walk.variables))
     walk.variables.append(wrap_array(value, device, False))
-    return Slot(len(walk.variables) - 1, True)
+    return Slot(walk.arrays[-1], True)
 
 
 _PLAIN = (str, int, bool, bytes, type(None), type(...))
