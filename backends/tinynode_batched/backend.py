@@ -12,6 +12,7 @@ import numpy
 from tinynode.devices import axis_of, count_use, fallback_uses, hidden_axes
 from tinynode.errors import TraceError, VmapError, describe
 from tinynode_batched.array import BatchedArray
+from tinynode_batched.labelled import with_rows_of_all
 from tinynode_batched.namespace import BatchedNamespace, Extension
 
 
@@ -142,6 +143,9 @@ class Batched:
             )
         if self.library.is_recorded:
             return self._recorded(node, arrays)
+        outputs = with_rows_of_all(self, node, arrays)
+        if outputs is not None:
+            return self.wrap(outputs)
         try:
             return node.forward(arrays)
         except VmapError as error:
@@ -158,9 +162,9 @@ class Batched:
     def _recorded(self, node: Any, arrays: tuple[Any, ...]) -> Any:
         """A FunctionNode as operators of a net; the derivative is always that of its backward.
 
-        - An elementwise function is the same operator on whole batches.
-        - Other functions of tinynode become the functions of their ``forward``, which a plan may
-          fuse. The results get the backward of the FunctionNode.
+        - An elementwise function is one operator on whole batches, cross entropy on all rows.
+        - Other functions of tinynode become those of ``forward``. A plan may fuse these functions.
+          The results get the backward of the FunctionNode.
         - A function of a user is a single operator. The same holds where ``forward`` looks at
           values.
         """
@@ -171,6 +175,9 @@ class Batched:
         if self.library.is_elementwise(node):
             aligned = tuple(self.aligned(arrays))
             return self.wrap(self.library.run_elementwise(node, aligned))
+        results = with_rows_of_all(self, node, arrays)
+        if results is not None:
+            return self.wrap(self.library.with_gradient_of(node, raws, results))
         hidden_axes.trials += 1
         try:
             outputs = node.forward(arrays)

@@ -166,6 +166,10 @@ RULE_CASES: dict[type, tuple[Callable[[], Any], list[Any]]] = {
         lambda: fn.SoftmaxCrossEntropyGrad("mean", -1),
         [draw(3, 4), np.asarray(0.5, "float32"), np.asarray([0, 3, 1])],
     ),
+    fn.RowWeights: (
+        lambda: fn.RowWeights("mean", -1),
+        [draw(3, 4), np.asarray(0.5, "float32"), np.asarray([0, -1, 1])],
+    ),
     pooling.MaxPool2d: (lambda: pooling.MaxPool2d(TILES), [draw(1, 1, 4, 4)]),
     pooling.MaxPool2dGrad: (
         lambda: pooling.MaxPool2dGrad(TILES, (4, 4)),
@@ -245,6 +249,8 @@ def title_of(action: Any) -> str:
 
 LABELLED = [draw(3, 4), np.asarray(0.5, "float32"), np.asarray([0, 3, 1])]
 TITLES_OF_LABELS = "View {0} sum {0} {0} sum {0} {0}".format("softmaxcrossentropygrad")
+OF_ROWS = [LABELLED[0], draw(3), LABELLED[2]]
+TITLES_OF_ROWS = "View View {0} sum {0} {0}".format("softmaxcrossentropygrad")
 WHOLE = np.arange(12).reshape(3, 4)
 ACTIONS: dict[str, tuple[Any, list[Any], str]] = {
     "a sum of one": (fn.AddAll(), [draw(3, 4)], "View"),
@@ -281,6 +287,8 @@ ACTIONS: dict[str, tuple[Any, list[Any], str]] = {
         [draw(3, 4)],
         "largest softmax softmax softmax sum softmax softmax",
     ),
+    "a loss of each row": (fn.SoftmaxCrossEntropyGrad("none", -1), OF_ROWS, TITLES_OF_ROWS),
+    "weights of rows": (fn.RowWeights("none", -1), OF_ROWS, "View View rowweights"),
     "labels": (fn.SoftmaxCrossEntropyGrad("mean", -1), LABELLED, TITLES_OF_LABELS),
     "a sum": (fn.SumTo((1, 4)), [draw(3, 4)], "sum"),
     "a sum of images": (fn.SumTo((1, 3, 1, 1)), [draw(2, 3, 4, 5)], "sum"),

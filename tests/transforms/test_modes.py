@@ -19,6 +19,7 @@ from op_cases import CASES, Case
 
 from tests.transforms.test_vmap_table import BETWEEN, COMPILED, DRAWN, LOOPED, REFUSED, ROUGH
 from tinynode.transforms import batching
+from tinynode_batched import labelled
 
 LEFT_OUT = {*REFUSED, *DRAWN, *ROUGH} | {name for name, why in LOOPED.items() if why != BETWEEN}
 """The rows that another test of vmap or of compile names, with the reason."""
@@ -150,6 +151,7 @@ def test_a_lost_backward_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_gradient_that_counts_twice_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(labelled, "RULES", {})  # so that RowWeights is an operator of all examples
     monkeypatch.setattr(batching, "of_each_example", lambda results, _: results)
     with pytest.raises(AssertionError, match="result"):
         program = ("reverse", "shared vmap", "compile")

@@ -1036,6 +1036,16 @@ def test_what_the_standard_lacks_runs_one_example_after_another() -> None:
         tn.vmap(lambda row: Broken().apply((row,))[0])(x)
 
 
+CROSS_ENTROPIES: list[dict[str, Any]] = [
+    {},
+    {"reduction": "sum"},
+    {"reduction": "none"},
+    {"class_weight": np.array([0.5, 1.0, 2.0, 0.0, 1.0])},
+    {"class_weight": np.array([0.5, 1.0, 2.0, 0.0, 1.0]), "label_smoothing": 0.1},
+    {"reduction": "none", "label_smoothing": 0.2},
+]
+
+
 @pytest.mark.parametrize("loss", [F.softmax_cross_entropy, F.nll, F.hinge])
 def test_examples_may_ignore_different_rows(loss: Any) -> None:
     """Some examples have an ignored label, and others have none: no example runs alone."""
@@ -1048,6 +1058,50 @@ def test_examples_may_ignore_different_rows(loss: Any) -> None:
         one = tn.value_and_grad(loss)(x[i], labels[i])
         for a, b in zip(ours, one, strict=True):
             np.testing.assert_allclose(host(a)[i], host(b), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+@pytest.mark.parametrize("settings", CROSS_ENTROPIES, ids=str)
+def test_cross_entropy_of_examples(settings: dict[str, Any], device: str) -> None:
+    """Value, gradient and Hessian along a direction, of one row and of three, in each example."""
+    rows = normal(3, 3, 5, device=device), np.array([[0, 1, 2], [0, -1, 4], [-1, -1, -1]])
+    for x, t in (rows, (rows[0][:, :1], rows[1][:, 1:2])):
+        v = normal(*x.shape, seed=1, device=device)
+        labels = tn.asarray(t, device=device)
+
+        def loss(x: Any, t: Any) -> Any:
+            return F.sum(F.softmax_cross_entropy(x, t, **settings))
+
+        def answers(x: Any, t: Any, v: Any) -> Any:
+            slope, along = tn.jvp(lambda x: tn.gradient(loss)(x, t), (x,), (v,))
+            return loss(x, t), slope, along
+
+        each = [answers(x[i], labels[i], v[i]) for i in range(len(t))]
+        for mode in (tn.vmap(answers), tn.compile(tn.vmap(answers))):
+            for _ in range(2):  # a plan is made by the second run
+                for ours, right in zip(mode(x, labels, v), zip(*each, strict=True), strict=True):
+                    expected = np.stack([host(y) for y in right])
+                    np.testing.assert_allclose(host(ours), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_a_label_of_an_example_that_is_no_class() -> None:
+    x, labels = normal(2, 3, 5), tn.asarray(np.array([[0, 1, 2], [0, 5, 1]]))
+    for each in (tn.vmap(F.softmax_cross_entropy), tn.compile(tn.vmap(F.softmax_cross_entropy))):
+        with pytest.raises(ValueError, match=r"labels must lie in 0 to 4 .* got 5"):
+            each(x, labels)
+
+
+def test_class_weights_of_each_example_are_slower_and_right() -> None:
+    x, w = normal(3, 2, 5), tn.asarray(np.abs(normal(3, 5, seed=1).array))
+    labels = tn.asarray(np.array([[0, 1], [2, 3], [4, 0]]))
+
+    def loss(x: Any, t: Any, w: Any) -> Any:
+        return F.softmax_cross_entropy(x, t, class_weight=w)
+
+    for each in (tn.vmap(loss), tn.compile(tn.vmap(loss))):
+        ours = host(each(x, labels, w))
+        expected = [float(loss(x[i], labels[i], w[i])) for i in range(3)]
+        np.testing.assert_allclose(ours, expected, rtol=1e-12)
 
 
 def test_forward_mode_of_a_compiled_vmap_with_labels_from_outside() -> None:
