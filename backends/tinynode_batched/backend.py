@@ -12,7 +12,6 @@ import numpy
 from tinynode.devices import axis_of, count_use, fallback_uses, hidden_axes
 from tinynode.errors import TraceError, VmapError, describe
 from tinynode_batched.array import BatchedArray
-from tinynode_batched.labelled import with_rows_of_all
 from tinynode_batched.namespace import BatchedNamespace, Extension
 
 
@@ -47,6 +46,9 @@ class Library(Protocol):
 
     def run(self, node: Any, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
         """The outputs of a FunctionNode, from wrapped arrays."""
+
+    def run_on_rows(self, node: Any, arrays: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """The outputs of cross entropy, from the rows of all examples; else None."""
 
     def is_elementwise(self, node: Any) -> bool:
         """True for a FunctionNode of tinynode with one operand of each input for an element."""
@@ -143,7 +145,7 @@ class Batched:
             )
         if self.library.is_recorded:
             return self._recorded(node, arrays)
-        outputs = with_rows_of_all(self, node, arrays)
+        outputs = self.library.run_on_rows(node, tuple([x.raw for x in arrays]))
         if outputs is not None:
             return self.wrap(outputs)
         try:
@@ -175,7 +177,7 @@ class Batched:
         if self.library.is_elementwise(node):
             aligned = tuple(self.aligned(arrays))
             return self.wrap(self.library.run_elementwise(node, aligned))
-        results = with_rows_of_all(self, node, arrays)
+        results = self.library.run_on_rows(node, raws)
         if results is not None:
             return self.wrap(self.library.with_gradient_of(node, raws, results))
         hidden_axes.trials += 1

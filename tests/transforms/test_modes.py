@@ -18,8 +18,7 @@ import pytest
 from op_cases import CASES, Case
 
 from tests.transforms.test_vmap_table import BETWEEN, COMPILED, DRAWN, LOOPED, REFUSED, ROUGH
-from tinynode.transforms import batching
-from tinynode_batched import labelled
+from tinynode.transforms import batching, labelled
 
 LEFT_OUT = {*REFUSED, *DRAWN, *ROUGH} | {name for name, why in LOOPED.items() if why != BETWEEN}
 """The rows that another test of vmap or of compile names, with the reason."""

@@ -53,6 +53,7 @@ from tinynode.net.operator import constants_of
 from tinynode.net.recorder import NetRecorder
 from tinynode.net.registry import get_op_info, is_of_tinynode, register_op, type_name
 from tinynode.net.schema import check_attributes
+from tinynode.transforms.labelled import run_on_rows
 
 pool: dict[tuple[Device, bool], dict[Device, weakref.ref[HiddenAxis]]] = {}
 """The batched devices over each device, each with the axis of the latest call. The second key is
@@ -353,6 +354,10 @@ class LibraryOfArrays:
     def run(self, node: FunctionNode, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
         """The outputs of a FunctionNode."""
         return run_forward(node, arrays, self.device, node.output_device or self.device)
+
+    def run_on_rows(self, node: FunctionNode, arrays: Arrays) -> tuple[Any, ...] | None:
+        """The outputs of cross entropy, from the rows of all examples; None for other nodes."""
+        return run_on_rows(self, node, arrays)
 
     def synchronize(self) -> None:
         """Wait until the device has finished the work."""

@@ -19,13 +19,13 @@ from tinynode.functions.cross_entropies import (
 )
 
 
-def _cross_entropy(batched: Any, node: Any, arrays: Sequence[Any]) -> tuple[Any, ...]:
+def _cross_entropy(library: Any, node: Any, arrays: Sequence[Any]) -> tuple[Any, ...]:
     """The losses of the examples, and log_softmax(x)."""
     x, labels, *weights = arrays
-    base, (n, rows, classes) = batched.library.xp, x.shape
+    base, (n, rows, classes) = library.xp, x.shape
     flat, flat_labels = base.reshape(x, (n * rows, classes)), base.reshape(labels, (n * rows,))
     each = SoftmaxCrossEntropy("none", node.ignore_label, node.smoothing)
-    losses, log_p = batched.library.run(each, (flat, flat_labels, *weights))
+    losses, log_p = library.run(each, (flat, flat_labels, *weights))
     node.retain_inputs(tuple(range(1, len(arrays))))
     node.retain_outputs((1,))
     log_p = base.reshape(log_p, (n, rows, classes))
@@ -40,19 +40,17 @@ def _cross_entropy(batched: Any, node: Any, arrays: Sequence[Any]) -> tuple[Any,
     return total, log_p
 
 
-def _gradient(batched: Any, node: Any, arrays: Sequence[Any]) -> tuple[Any, ...]:
+def _gradient(library: Any, node: Any, arrays: Sequence[Any]) -> tuple[Any, ...]:
     """The gradient of x, or the factor of each row; ``g`` is the gradient of each loss."""
     log_p, g, labels, *weights = arrays
-    base, (n, rows, classes) = batched.library.xp, log_p.shape
+    base, (n, rows, classes) = library.xp, log_p.shape
     if node.reduction == "mean" and not (rows == 1 and _is_own_mean(node, weights)):
         g = g / _divisors(base, node, labels, weights, g.dtype)
     if node.reduction != "none":
         g = base.broadcast_to(base.reshape(g, (n, 1)), (n, rows))
     flat, flat_labels = base.reshape(log_p, (n * rows, classes)), base.reshape(labels, (n * rows,))
     each = type(node)("none", node.ignore_label, node.smoothing)
-    (found,) = batched.library.run(
-        each, (flat, base.reshape(g, (n * rows,)), flat_labels, *weights)
-    )
+    (found,) = library.run(each, (flat, base.reshape(g, (n * rows,)), flat_labels, *weights))
     is_of_rows = type(node) is RowWeights
     node.retain_inputs((0, *range(2, len(arrays))) if is_of_rows else tuple(range(len(arrays))))
     return (base.reshape(found, (n, rows, found.shape[1])),)
@@ -83,18 +81,22 @@ RULES: dict[type, Callable[..., tuple[Any, ...]]] = {
 """From a node and the wrapped arrays of all examples, with the hidden axis, to the outputs."""
 
 
-def with_rows_of_all(batched: Any, node: Any, arrays: Sequence[Any]) -> tuple[Any, ...] | None:
-    """The wrapped outputs of a node with labelled rows; None without a rule.
+def run_on_rows(library: Any, node: Any, arrays: Sequence[Any]) -> tuple[Any, ...] | None:
+    """The outputs of a node with labelled rows, for all examples; None without a rule.
 
-    Class weights must be the same in all examples.
+    x: (n, s), or (1, s) for all examples. Class weights must be the same in all examples.
     """
     rule = RULES.get(type(node))
     if rule is None:
         return None
     count = 2 if rule is _cross_entropy else 3
     weights = arrays[count:]
-    if any(w.length != 1 for w in weights):
+    if any(w.shape[0] != 1 for w in weights):
         return None
-    joined = batched.xp.of_one_length(arrays[:count])
-    raws = [x.raw for x in joined]
-    return rule(batched, node, (*raws, *[w.raw[0, ...] for w in weights]))
+    n = max({x.shape[0] for x in arrays} - {1}, default=1)
+    whole = [_repeated(library.xp, x, n) for x in arrays[:count]]
+    return rule(library, node, (*whole, *[w[0, ...] for w in weights]))
+
+
+def _repeated(base: Any, x: Any, n: int) -> Any:
+    return x if x.shape[0] == n else base.broadcast_to(x, (n, *x.shape[1:]))
