@@ -3,10 +3,15 @@
     python -m tools.versions                      all pairs: about an hour
     python -m tools.versions --quick              the oldest and the newest NumPy of each Python
     python -m tools.versions --python 3.13 --numpy 2.1 -- tests/nn/test_nn.py
+    python -m tools.versions --quick --wheels dist    what a user installs, outside of the checkout
 
 Interpreters are found as ``python3.X`` on the PATH, among pyenv's versions, and by uv. Each pair
 gets a fresh virtual environment. Arguments after ``--`` go to pytest. The exit status is 1 if the
 tests of a pair failed, or if no pair could be tested. Ctrl-C ends the run and prints the table.
+
+With ``--wheels``, the environment has the wheels of ``python -m tools.release``. The first film,
+the main job, the first exercise of the course and the tests run in a copy of the tree without the
+packages. Tests of the tree itself, in ``tests/repository`` and ``tests/tools``, are left out.
 """
 
 from __future__ import annotations
@@ -20,6 +25,8 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+
+from tools import release
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
@@ -137,36 +144,110 @@ def exit_status(results: Mapping[Pair, str]) -> int:
 # --- the run -------------------------------------------------------------------------------------
 
 
-def run_pair(interpreter: str, pair: Pair, folder: Path, arguments: Sequence[str]) -> str:
+def run_pair(
+    interpreter: str,
+    pair: Pair,
+    folder: Path,
+    arguments: Sequence[str],
+    wheels: Path | None = None,
+) -> str:
     """Make an environment for a pair, and run the tests; returns the outcome."""
     python, numpy = pair
     binaries = folder / "venv" / ("Scripts" if os.name == "nt" else "bin")
     own = str(binaries / "python")
-    install = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    steps = [
-        ("making the environment", [interpreter, "-m", "venv", str(folder / "venv")]),
-        ("installing", [*install, ".[test]", f"numpy=={numpy}.*"]),
-        ("testing", [own, "-m", "pytest", "-n", "auto", *arguments]),
+    steps: list[Step] = [
+        ("making the environment", [interpreter, "-m", "venv", str(folder / "venv")])
     ]
+    if wheels is None:
+        place = ROOT
+        steps += in_the_checkout(own, numpy)
+    else:
+        place = folder / "tree"
+        release.copy_of_the_tree(place, without=(*PACKAGES, *OF_THE_TREE))
+        steps += from_wheels(own, numpy, wheels)
+    steps.append(("testing", [own, "-m", "pytest", "-n", "auto", *arguments]))
     started = time.monotonic()
     for title, command in steps:
         say(f"Python {python} with NumPy {numpy}: {title}")
-        status, text = run_step(command, folder / "log")
+        began = time.monotonic()
+        status, text = run_step(command, folder / "log", place)
         if status:
             say("".join(f"    {line}\n" for line in text.splitlines()[-30:]) + f"  {FAILED}")
             return FAILED
+        say(f"  {time.monotonic() - began:.1f} s")
     last = text.strip().splitlines()[-1] if text.strip() else ""
     say(f"  {PASSED} in {time.monotonic() - started:.0f} s: {last}")
     return PASSED
 
 
-def run_step(command: Sequence[str], log: Path) -> tuple[int, str]:
-    """The exit status of a command, and its output."""
+Step = tuple[str, list[str]]
+"""The title of a step, and its command."""
+
+
+def pip_install(own: str, *what: str) -> list[str]:
+    return [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what]
+
+
+def in_the_checkout(own: str, numpy: str) -> list[Step]:
+    """An editable installation: tests read the files of the tree."""
+    return [("installing", pip_install(own, "--editable", ".[test]", f"numpy=={numpy}.*"))]
+
+
+def from_wheels(own: str, numpy: str, wheels: Path) -> list[Step]:
+    """What a user does after the installation of the wheels, from the shortest to the longest."""
+    framework, course_wheel = wheel_of("tinynode", wheels), wheel_of("tinynode_course", wheels)
+    chosen = f"numpy=={numpy}.*"
+    film = ["step", "tutorials/examples/first_picture.py", "--no-open", "--output", "film.html"]
+    course = [own, "-m", "tinynode.learn"]
+    solved = "import shutil; shutil.copy('tutorials/solutions/step01.py', 'step01.py')"
+    return [
+        ("installing the wheels", pip_install(own, framework, course_wheel, chosen)),
+        ("the packages are those of the wheels", [own, "-c", INSTALLED]),
+        ("the first film", [own, "-m", "tinynode", *film]),
+        ("the main job", [own, "-m", "tinynode", "train", "digits"]),
+        ("the first exercise", [*course, "start", "01"]),
+        ("its solution", [own, "-c", solved]),
+        ("its check", [*course, "check", "01"]),
+        ("installing what tests need", pip_install(own, f"{framework}[test]", chosen)),
+    ]
+
+
+def wheel_of(name: str, wheels: Path) -> str:
+    """The path of a distribution's wheel: an index may have another package of this name.
+
+    Raises:
+        SystemExit: The folder has not exactly one wheel of the distribution.
+    """
+    found = sorted(wheels.glob(f"{name}-*.whl"))
+    if len(found) != 1:
+        raise SystemExit(
+            f"tools.versions: --wheels {wheels} has {len(found)} wheels of {name}, not one; "
+            f"make them by  python -m tools.release {wheels}"
+        )
+    return str(found[0].resolve())
+
+
+INSTALLED = """
+import pathlib, sys, tinynode, tinynode_course, tinynode_fast
+for package in (tinynode, tinynode_course, tinynode_fast):
+    place = pathlib.Path(package.__file__).resolve()
+    assert place.is_relative_to(pathlib.Path(sys.prefix).resolve()), place
+"""
+
+PACKAGES = ("tinynode", "backends", "tutorials/course/tinynode_course")
+"""Folders of the tree that the wheels replace."""
+
+OF_THE_TREE = ("tests/repository", "tests/tools")
+"""Tests that read the files of the packages."""
+
+
+def run_step(command: Sequence[str], log: Path, place: Path) -> tuple[int, str]:
+    """The exit status of a command in a folder, and its output."""
     environment = {key: v for key, v in os.environ.items() if not key.startswith("PYTHON")}
     environment["PATH"] = os.pathsep.join([str(Path(command[0]).parent), environment["PATH"]])
     with log.open("w+", encoding="utf-8", errors="replace") as file:
         done = subprocess.run(
-            command, cwd=ROOT, env=environment, stdout=file, stderr=subprocess.STDOUT
+            command, cwd=place, env=environment, stdout=file, stderr=subprocess.STDOUT
         )
         file.seek(0)
         return done.returncode, file.read()
@@ -185,6 +266,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--quick", action="store_true", help="only the oldest and newest NumPy of each Python")
     add("--python", nargs="+", default=PYTHONS, metavar="3.X", help="only these Pythons")
     add("--numpy", nargs="+", metavar="2.X", help="only these NumPys")
+    add("--wheels", type=Path, metavar="DIST", help="test the wheels of this folder")
     given = list(sys.argv[1:] if arguments is None else arguments)
     split = given.index("--") if "--" in given else len(given)
     options = parser.parse_args(given[:split])
@@ -204,7 +286,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with tempfile.TemporaryDirectory(
                 prefix="tinynode-versions-", ignore_cleanup_errors=True
             ) as folder:
-                results[pair] = run_pair(interpreter, pair, Path(folder), given[split + 1 :])
+                results[pair] = run_pair(
+                    interpreter, pair, Path(folder), given[split + 1 :], options.wheels
+                )
     except KeyboardInterrupt:
         say("interrupted")
         status = 130

@@ -80,7 +80,8 @@ def test_a_run_goes_on_after_a_failure_and_stops_at_ctrl_c(
 ) -> None:
     commands: list[Sequence[str]] = []
 
-    def run_step(command: Sequence[str], log: Path) -> tuple[int, str]:
+    def run_step(command: Sequence[str], log: Path, place: Path) -> tuple[int, str]:
+        assert place == versions.ROOT
         commands.append(command)
         if "pytest" in command and "venv" not in command and len(commands) > 6:
             raise KeyboardInterrupt
@@ -98,3 +99,30 @@ def test_a_run_goes_on_after_a_failure_and_stops_at_ctrl_c(
     monkeypatch.setattr(versions, "find_python", lambda python: None)
     assert versions.main(["--python", "3.11"]) == 1
     assert "3.11: not found" in capsys.readouterr().out
+
+
+def test_wheels_are_tried_outside_of_the_tree(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    commands: list[str] = []
+
+    def run_step(command: Sequence[str], log: Path, place: Path) -> tuple[int, str]:
+        assert not (place / "tinynode").exists() and not (place / "backends").exists()
+        assert (place / "tests" / "core").is_dir() and not (place / "tests" / "tools").exists()
+        commands.append(" ".join(command))
+        return 0, "last line"
+
+    monkeypatch.setattr(versions, "find_python", lambda python: f"python{python}")
+    monkeypatch.setattr(versions, "numpys_for", lambda interpreter: ["2.1"])
+    monkeypatch.setattr(versions, "run_step", run_step)
+    arguments = ["--python", "3.11", "--wheels", str(tmp_path)]
+    with pytest.raises(SystemExit, match="has 0 wheels of tinynode, not one"):
+        versions.main(arguments)
+    for name in ("tinynode", "tinynode_course", "tinynode_course_solutions"):
+        (tmp_path / f"{name}-0.2.0-py3-none-any.whl").touch()
+    assert versions.main(arguments) == 0
+    texts = ("tinynode-0.2.0", "tinynode_course-0.2.0", "train digits", "check 01", "pytest")
+    for text in texts:
+        assert any(text in command for command in commands), text
+    assert not any("solutions-" in command for command in commands)
+    assert "the first film" in capsys.readouterr().out

@@ -1,0 +1,57 @@
+"""The tool for releases: archives are equal when built twice, small, and carry what they may."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tools import release
+
+
+def archive(path: Path, *names: str) -> release.Artifact:
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name in names:
+            wheel.writestr(zipfile.ZipInfo(name), name)
+    return release.Artifact(path, 1000, release.names_in(path))
+
+
+def test_files_that_were_made_or_are_of_others_are_refused(tmp_path: Path) -> None:
+    release.check_names(archive(tmp_path / "a.whl", "tinynode/core/variable.py"), ("course",))
+    for name in ("tinynode/__pycache__/a.py", "tinynode_course/a.py"):
+        with pytest.raises(release.ReleaseError, match=r"b\.whl has tinynode\w*/.* may have"):
+            release.check_names(archive(tmp_path / "b.whl", name), ("tinynode_course",))
+
+
+def test_a_size_above_the_limit_is_refused(tmp_path: Path) -> None:
+    one = archive(tmp_path / "a.whl", "x")
+    release.check_size(one)
+    with pytest.raises(release.ReleaseError, match=r"the limit is 1\."):
+        release.check_size(one._replace(limit=1))
+
+
+def test_bytes_that_differ_are_refused_and_a_name_is_told(tmp_path: Path) -> None:
+    first, second = archive(tmp_path / "a.whl", "x"), archive(tmp_path / "b.whl", "x", "y")
+    release.check_equal(first.path, first.path, "a second time")
+    with pytest.raises(release.ReleaseError, match="1 names, such as y, stand in one"):
+        release.check_equal(first.path, second.path, "a second time")
+
+
+def test_the_folder_must_be_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.whl").touch()
+    assert release.main([str(tmp_path)]) == 2
+    assert "is not empty; name another folder" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_all_archives_are_built_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("hatchling", reason="building a wheel needs hatchling")
+    assert release.main([str(tmp_path / "dist")]) == 0
+    table = capsys.readouterr().out.splitlines()
+    sums = (tmp_path / "dist" / "SHA256SUMS").read_text().splitlines()
+    assert len(sums) == 2 * len(release.DISTRIBUTIONS)
+    for line in sums:
+        digest, name = line.split()
+        assert (tmp_path / "dist" / name).is_file()
+        assert any(name in row and digest[:8] in row for row in table)
