@@ -1,12 +1,16 @@
 """Build the wheels and source archives of a release, and check them.
 
     python -m tools.release dist
+    python -m tools.release dist --url https://FORGE/OWNER/tinynode --email ADDRESS
 
 Each distribution is built twice, from two fresh copies of the tracked files in folders of other
 names. The bytes must be equal, the files must be allowed, and the size must stay below the limit.
 The wheel that pip builds from the source archive must equal the wheel of the tree. The command
 prints a table, and writes the archives and ``SHA256SUMS`` to the folder ``dist``, which must be
 empty.
+
+The tree names no forge and no address, for everybody may have a copy. Who publishes gives both:
+``--url`` adds the links of the project page, and ``--email`` the address of the authors.
 
 Then  python -m tools.versions --quick --wheels dist  tries the wheels outside of the checkout.
 """
@@ -82,6 +86,29 @@ def copy_of_the_tree(place: Path, without: Sequence[str] = ()) -> None:
         if not is_left_out and (ROOT / name).is_file():
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, place / name)
+
+
+def name_the_publisher(tree: Path, url: str, email: str) -> None:
+    """Write the address of the repository and of the authors to each project of a copy."""
+    for distribution in DISTRIBUTIONS:
+        path = tree / distribution.folder / "pyproject.toml"
+        text = path.read_text(encoding="utf-8")
+        if email:
+            text = text.replace(AUTHORS, AUTHORS.replace(" }", f', email = "{email}" }}'))
+        if url:
+            links = "".join(f'{name} = "{url}{part}"\n' for name, part in LINKS.items())
+            text += f"\n[project.urls]\n{links}"
+        path.write_text(text, encoding="utf-8")
+
+
+AUTHORS = '{ name = "The tinynode authors" }'
+LINKS = {
+    "Source": "",
+    "Issues": "/issues",
+    "Changelog": "/blob/main/CHANGELOG.md",
+    "Security": "/blob/main/SECURITY.md",
+}
+"""The links of a project page, below the address of the repository."""
 
 
 def built(folder: Path, target: str, place: Path) -> Path:
@@ -193,7 +220,13 @@ def table(artifacts: Sequence[Artifact]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("dist", type=Path, help="the folder of the archives, empty or missing")
+    parser.add_argument("--url", default="", help="the address of the repository on its forge")
+    parser.add_argument("--email", default="", help="the address of the authors")
     options = parser.parse_args(arguments)
+    for text in (options.url, options.email):
+        if not set(text).isdisjoint(set('"\\\n ')) or text.endswith("/"):
+            print(f"tools.release: {text!r} is no address", file=sys.stderr)
+            return 2
     dist = options.dist.resolve()
     if dist.exists() and any(dist.iterdir()):
         print(f"tools.release: {options.dist} is not empty; name another folder", file=sys.stderr)
@@ -204,6 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         trees = [Path(scratch, name) for name in ("a", "another-name")]
         for tree in trees:
             copy_of_the_tree(tree)
+            name_the_publisher(tree, options.url, options.email)
         for distribution in DISTRIBUTIONS:
             print(f"building {distribution.name}, twice", flush=True)
             try:

@@ -16,6 +16,12 @@ yaml = pytest.importorskip("yaml", reason="PyYAML, which mkdocs and jupytext nee
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.y*ml"))
 CHECKS = ROOT / ".github" / "workflows" / "checks.yml"
+MORE_RIGHTS = {
+    ("release.yml", "publish"): {"id-token": "write"},
+    ("site.yml", "publish"): {"contents": "write"},
+}
+"""Jobs with more rights than to read, and why: the package index, and the branch of the site."""
+
 PINNED = re.compile(r"- uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+(\.\d+)*")
 
 
@@ -35,9 +41,10 @@ def stages_of(job: dict[str, Any]) -> set[str]:
     found: set[str] = set()
     for step in job["steps"]:
         for command in step.get("run", "").splitlines():
-            script, *names = command.split()[1:]
-            assert command.split()[0] == "bash" and script == ".ci/run", command
-            found.update(names)
+            shell, script, *names = command.split()
+            assert shell == "bash" and script in (".ci/run", ".ci/publish-site"), command
+            if script == ".ci/run":
+                found.update(names)
     if '"$STAGE"' in found:
         found.remove('"$STAGE"')
         found.update(job["strategy"]["matrix"]["stage"])
@@ -61,10 +68,16 @@ def test_a_workflow_may_only_read(path: Path) -> None:
     """A workflow on ``pull_request`` gets no secrets and no right to write from a fork."""
     workflow = read(path)
     assert workflow["permissions"] == {}
-    assert set(workflow[True]) <= {"pull_request", "push"}
-    for job in workflow["jobs"].values():
-        assert job["permissions"] == {"contents": "read"}
-        assert job["timeout-minutes"] <= 60
+    events = set(workflow[True])
+    for name, job in workflow["jobs"].items():
+        more = MORE_RIGHTS.get((path.name, name))
+        assert job["permissions"] == (more or {"contents": "read"})
+        assert job["timeout-minutes"] <= 360
+        if more is not None:  # a person presses the button
+            assert events == {"workflow_dispatch"} and job["environment"] == "release"
+        if "pull_request" in events:
+            assert job["timeout-minutes"] <= 60
+    assert events <= {"pull_request", "push", "schedule", "workflow_dispatch"}
     for step in steps(path):
         if step.get("uses", "").startswith("actions/checkout@"):
             assert step["with"]["persist-credentials"] is False
@@ -81,6 +94,9 @@ def test_the_jobs_run_stages_that_exist() -> None:
     there = set(unknown.stderr.partition("The stages are: ")[2].split())
     used = set().union(*(stages_of(job) for job in read(CHECKS)["jobs"].values()))
     assert {"style", "types", "tests", "docs", "sizes"} <= used <= there
+    for path in WORKFLOWS:
+        for job in read(path)["jobs"].values():
+            assert stages_of(job) <= there, path.name
 
 
 def test_the_tests_run_on_each_supported_python() -> None:

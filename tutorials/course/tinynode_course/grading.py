@@ -105,7 +105,9 @@ def document(steps: Sequence[Step], seconds: float, with_hidden: bool) -> dict[s
     """The results of the current folder, as a document for JSON."""
     start = time.perf_counter()
     progress = open_progress()
-    _ = [step for step in steps if is_started(step, progress) and exercises.work_of(step)]
+    for step in steps:
+        if is_started(step, progress):
+            exercises.work_of(step)  # a missing file is an error before the threads start
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(lambda one: graded(one, progress, seconds, with_hidden), steps))
     begun = [one for one in results if one["state"] != "not started"]
