@@ -1,7 +1,7 @@
 """Hatchling's hook: the wheel of the course carries the steps, as ``tinynode_course/tutorials``.
 
 Requirement: an editable install reads the steps of the checkout, and a new step needs no entry in
-a list. hatchling's ``force-include`` would copy the steps for an editable install too.
+a list. The setting ``force-include`` would copy the steps for an editable install too.
 """
 
 from __future__ import annotations
