@@ -11,22 +11,8 @@ x.grad                            # array([2., 4., 6.], dtype=float32)
 import importlib
 import typing
 
-from tinynode import (
-    array_api,
-    distributed,
-    functions,
-    gradient_check,
-    habits,
-    hooks,
-    interop,
-    net,
-    nn,
-    random,
-    transforms,
-)
 from tinynode import collector as collector  # raises the threshold of Python's collector
-from tinynode.array_api import array_namespace
-from tinynode.array_api import numpy_functions as numpy_functions  # for core.array_methods
+from tinynode import functions, habits, hooks, random  # hooks: debug mode is one of them
 from tinynode.configuration import (
     config,
     enable_grad,
@@ -55,26 +41,7 @@ from tinynode.devices import (
     using_device,
 )
 from tinynode.errors import TinynodeError
-from tinynode.interop.old_style import Function, FunctionAdapter
-from tinynode.net import compile, trace
 from tinynode.random import seed
-from tinynode.transforms import (
-    custom_fixed_point,
-    custom_root,
-    gradient,
-    hessian,
-    hvp,
-    jacfwd,
-    jacobian,
-    jacrev,
-    jvp,
-    linearize,
-    newton,
-    value_and_grad,
-    vjp,
-    vmap,
-)
-from tinynode.transforms.checkpoint import checkpoint, forget
 
 __version__ = "0.2.0"
 
@@ -149,18 +116,76 @@ __dir__ = __all__.copy  # for completion
 
 
 _LATE = {
-    "show": "tinynode.show",
+    "Function": "tinynode.interop.old_style",
+    "FunctionAdapter": "tinynode.interop.old_style",
+    "array_api": "tinynode.array_api",
+    "array_namespace": "tinynode.array_api",
+    "checkpoint": "tinynode.transforms.checkpoint",
+    "compile": "tinynode.net.compile",
+    "custom_fixed_point": "tinynode.transforms",
+    "custom_root": "tinynode.transforms",
     "diagnose": "tinynode.doctor",
+    "distributed": "tinynode.distributed",
+    "forget": "tinynode.transforms.checkpoint",
+    "gradient": "tinynode.transforms",
+    "gradient_check": "tinynode.gradient_check",
+    "hessian": "tinynode.transforms",
+    "hvp": "tinynode.transforms",
+    "interop": "tinynode.interop",
+    "jacfwd": "tinynode.transforms",
+    "jacobian": "tinynode.transforms",
+    "jacrev": "tinynode.transforms",
+    "jvp": "tinynode.transforms",
+    "linearize": "tinynode.transforms",
+    "net": "tinynode.net",
+    "newton": "tinynode.transforms",
+    "nn": "tinynode.nn",
+    "numpy_functions": "tinynode.array_api.numpy_functions",
+    "show": "tinynode.show",
     "summary": "tinynode.nn.summary",
     "testing": "tinynode.testing",
+    "trace": "tinynode.net.trace",
+    "transforms": "tinynode.transforms",
+    "value_and_grad": "tinynode.transforms",
+    "vjp": "tinynode.transforms",
+    "vmap": "tinynode.transforms.vmap",
 }
-"""The names that import a module at the first use: many programs draw no pictures."""
+"""The names whose modules are imported at the first use: ``x * y`` needs none of them."""
 
 if typing.TYPE_CHECKING:
+    from tinynode import array_api as array_api
+    from tinynode import distributed as distributed
+    from tinynode import gradient_check as gradient_check
+    from tinynode import interop as interop
+    from tinynode import net as net
+    from tinynode import nn as nn
     from tinynode import show as show
     from tinynode import testing as testing
+    from tinynode import transforms as transforms
+    from tinynode.array_api import array_namespace as array_namespace
+    from tinynode.array_api import numpy_functions as numpy_functions
     from tinynode.doctor import diagnose as diagnose
+    from tinynode.interop.old_style import Function as Function
+    from tinynode.interop.old_style import FunctionAdapter as FunctionAdapter
+    from tinynode.net.compile import compile as compile
+    from tinynode.net.trace import trace as trace
     from tinynode.nn.summary import summary as summary
+    from tinynode.transforms import custom_fixed_point as custom_fixed_point
+    from tinynode.transforms import custom_root as custom_root
+    from tinynode.transforms import gradient as gradient
+    from tinynode.transforms import hessian as hessian
+    from tinynode.transforms import hvp as hvp
+    from tinynode.transforms import jacfwd as jacfwd
+    from tinynode.transforms import jacobian as jacobian
+    from tinynode.transforms import jacrev as jacrev
+    from tinynode.transforms import jvp as jvp
+    from tinynode.transforms import linearize as linearize
+    from tinynode.transforms import newton as newton
+    from tinynode.transforms import value_and_grad as value_and_grad
+    from tinynode.transforms import vjp as vjp
+    from tinynode.transforms.checkpoint import checkpoint as checkpoint
+    from tinynode.transforms.checkpoint import forget as forget
+    from tinynode.transforms.vmap import vmap as vmap
 else:
 
     def __getattr__(name: str) -> typing.Any:

@@ -18,7 +18,6 @@ program: ``compiler`` comes from the environment or from code. On Windows every 
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import stat
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tinynode.errors import ConfigError, describe, dtype_name, printable, short_text
+from tinynode.habits import closest
 from tinynode.safe_files import open_at_once
 
 KINDS: dict[str, type] = {
@@ -105,7 +105,7 @@ def _refuse_slips(environment: Mapping[str, str]) -> None:
         name = key.removeprefix(PREFIX)
         if name == key or name in names:
             continue
-        close = difflib.get_close_matches(name, names, n=1, cutoff=0.8)
+        close = closest(name, names, cutoff=0.8)
         if close:
             raise ConfigError(
                 f"the environment's {key}: there is no such setting; did you mean "
@@ -249,7 +249,7 @@ def _checked_table(settings: Any, path: str) -> dict[str, SettingSource]:
                 f"{PREFIX}{name.upper()} in the environment, or tinynode.config.{name} in code."
             )
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
+            close = closest(name, known)
             hint = f"did you mean {close[0]!r}? " if close else ""
             raise ConfigError(
                 f"{path}: there is no setting {short_text(name)}; {hint}Settings are "

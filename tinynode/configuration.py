@@ -21,7 +21,6 @@ submitting call does not reach the pool's threads.
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import os
 import sys
@@ -34,6 +33,7 @@ from typing import Any, TextIO
 
 from tinynode.config_sources import SettingSource, checked_value, read_sources, working_folder
 from tinynode.errors import ConfigError
+from tinynode.habits import closest
 
 
 class _Reads(threading.local):
@@ -199,7 +199,7 @@ _assigned: set[str] = set()
 def _checked_assignment(settings: Configuration, name: str, value: Any) -> Any:
     """The value to keep; a ConfigError for a misspelt name or an unknown dtype."""
     if not hasattr(settings, name):
-        close = difflib.get_close_matches(name, setting_names(settings), n=1, cutoff=0.8)
+        close = closest(name, setting_names(settings), cutoff=0.8)
         if not close and name not in added_settings:
             added_settings[name] = AddedSetting(name)
             setattr(Configuration, name, added_settings[name])
@@ -257,7 +257,7 @@ def noted_reads() -> Iterator[dict[str, Any]]:
 
 def _unknown(name: str) -> str:
     known = setting_names(config)
-    close = difflib.get_close_matches(name, known, n=1)
+    close = closest(name, known)
     hint = f"did you mean {close[0]!r}?" if close else f"the settings are {', '.join(known)}."
     return f"config has no setting {name!r}: {hint} An assignment makes a new setting."
 

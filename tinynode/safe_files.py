@@ -11,7 +11,6 @@ Texts of JSON have limits of size and nesting too, and a key stands once in an o
 from __future__ import annotations
 
 import errno
-import json
 import os
 import stat
 from collections import Counter
@@ -139,6 +138,9 @@ def parse_json(text: str | bytes, most_depth: int = MOST_DEPTH) -> Any:
     """
     if len(text) > MOST_TEXT:
         raise ValueError(f"the text has {len(text)} characters, expected {MOST_TEXT} at most")
+    # imported at the first file of JSON: safe_files is part of `import tinynode`
+    import json
+
     try:
         data = json.loads(text, object_pairs_hook=_object)
     except RecursionError:

@@ -1,9 +1,13 @@
-"""``import tinynode`` leaves out the pictures, and the names of the pictures work all the same."""
+"""``import tinynode`` loads what ``x * y`` needs; the late names work all the same."""
 
 from __future__ import annotations
 
+import ast
+import importlib
+import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,11 +21,86 @@ def run(program: str) -> str:
     return done.stdout.strip()
 
 
-def test_the_import_leaves_the_pictures_out() -> None:
-    late = (
-        "[name for name in sys.modules if name.startswith(('tinynode.show', 'tinynode.doctor'))]"
-    )
-    assert run(f"import sys, tinynode; print({late})") == "[]"
+HEAVY_ROOMS = (
+    *("array_api", "commands", "distributed", "doctor", "gradient_check", "habits.table"),
+    *("interop", "net", "nn", "show", "testing", "transforms"),
+)
+HEAVY_LIBRARIES = (
+    *("asyncio", "csv", "difflib", "email", "http", "importlib.metadata", "json", "lzma"),
+    *("numpy.random", "shutil", "socket", "subprocess", "tempfile", "unittest", "zipfile"),
+)
+HEAVY = {*(f"tinynode.{room}" for room in HEAVY_ROOMS), *HEAVY_LIBRARIES}
+"""The modules that a product and its gradients never load; ``numpy`` alone loads none of them."""
+
+PRODUCT = """
+import sys, numpy, tinynode as tn
+x, y = tn.asarray([1.0, 2.0]), tn.Variable(numpy.ones(2, numpy.float32))
+tn.functions.sum(x * y).backward()
+print(*x.grad.tolist(), *sorted(sys.modules))
+"""
+
+
+def test_a_product_and_its_gradients_load_no_heavy_module() -> None:
+    first, second, *loaded = run(PRODUCT).split()
+    assert (first, second) == ("1.0", "1.0") and "tinynode.functions.arithmetic" in loaded
+    assert HEAVY & set(loaded) == set()
+
+
+def test_the_heavy_modules_exist() -> None:
+    for name in HEAVY:
+        assert importlib.util.find_spec(name) is not None, name
+
+
+def late_imports() -> dict[str, str]:
+    """The imports for types in ``tinynode/__init__.py``: name -> module."""
+    tree = ast.parse(Path(tn.__file__).read_text(encoding="utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    found = {}
+    for statement in block.body:
+        assert isinstance(statement, ast.ImportFrom) and statement.module
+        for alias in statement.names:
+            found[alias.name] = statement.module
+    return found
+
+
+def test_a_late_name_is_the_name_that_types_see() -> None:
+    imports = late_imports()
+    assert set(imports) == set(tn._LATE) and set(tn._LATE) <= {*dir(tn), "numpy_functions"}
+    for name, home in imports.items():
+        importlib.import_module(tn._LATE[name])
+        is_module_of_tinynode = home == "tinynode"
+        if is_module_of_tinynode:
+            expected = sys.modules[f"tinynode.{name}"]
+        else:
+            expected = getattr(sys.modules[home], name)
+        assert getattr(tn, name) is expected, name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", sorted(set(tn._LATE.values())))
+def test_each_late_module_can_come_first(path: str) -> None:
+    """In a fresh process: a cycle of imports shows for one order of imports alone."""
+    assert run(f"import sys, {path}; print(sys.modules[{path!r}].__name__)") == path
+
+
+def test_a_pickle_is_read_before_any_late_name() -> None:
+    model = tn.nn.Linear(2, 1)
+    content = pickle.dumps((model, tn.asarray([1.0, 2.0]), tn.get_device("numpy")))
+    program = f"import pickle; print(pickle.loads({content!r})[0].weight.shape)"
+    assert run(program) == "(1, 2)"
+
+
+def test_debug_mode_needs_no_late_name() -> None:
+    """The hook of debug mode registers when ``tinynode.hooks`` is imported."""
+    program = """
+import tinynode as tn
+tn.config.debug = True
+try:
+    tn.functions.log(tn.asarray([-1.0]))
+except tn.TinynodeError as error:
+    print(type(error).__name__)
+"""
+    assert run(program) == "NaNError"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ new Variable is, in this order:
 from __future__ import annotations
 
 import copyreg
-import difflib
 from collections.abc import Callable, Iterator, Set
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, cast
@@ -37,6 +36,7 @@ from tinynode.devices.loader import (
 )
 from tinynode.devices.protocol import OPTIONAL_PARTS, Backend, members_of
 from tinynode.errors import DeviceError, describe, short_text
+from tinynode.habits import closest
 
 backends: dict[str, Backend] = {}
 """The backends that were imported or registered, by name."""
@@ -149,7 +149,7 @@ def _load(name: str) -> Any:
 def _unknown(name: str) -> DeviceError:
     known = backend_names()
     meant = [OTHER_NAMES[name.lower()]] if name.lower() in OTHER_NAMES else []
-    close = meant or difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    close = meant or closest(name, known, cutoff=0.7)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return DeviceError(
         f"get_device: there is no backend {short_text(name)}; {hint}"

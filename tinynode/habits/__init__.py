@@ -8,7 +8,6 @@ table. The tables are imported at the first wrong name.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Iterable
 
@@ -44,7 +43,7 @@ def missing_attribute(
     remedy = remedy_of(place, name, functions)
     if not remedy:
         public = [one for one in known if not one.startswith("_")]
-        close = difflib.get_close_matches(name, public, n=1, cutoff=0.75)
+        close = closest(name, public, cutoff=0.75)
         remedy = f"did you mean {close[0]!r}?" if close else ""
     # name and obj are set, so that Python adds no suggestion of its own
     return AttributeError(f"{text}: {remedy}" if remedy else text, name=name, obj=None)
@@ -64,6 +63,20 @@ def remedy_of(place: str, name: str, functions: Collection[str] = ()) -> str:
         arguments = "(x)" if place == "x" else ""
         return f"write tn.functions.{name}{arguments}."
     return ""
+
+
+def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
+    """The known name that is most like a wrong one, as a list of one; an empty list without.
+
+    Args:
+        name: the wrong name.
+        known: the existing names.
+        cutoff: the least ratio of likeness, from 0 to 1.
+    """
+    # imported at the first wrong name: most programs have none
+    import difflib
+
+    return difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
 
 
 def in_full(code: str) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
 from tinynode.errors import StateError
+from tinynode.habits import closest
 from tinynode.interop.torch_names import NamedArray, named_arrays
 from tinynode.nn.module import Module
 from tinynode.nn.state import State
@@ -66,7 +66,7 @@ def difference(missing: list[str], left: list[str]) -> str:
 
 def suggestion(name: str, others: Sequence[str]) -> str:
     """The closest of other names, in brackets; an empty text without one."""
-    close = difflib.get_close_matches(name, others, n=1, cutoff=0.6)
+    close = closest(name, others, cutoff=0.6)
     return f" (close: {close[0]})" if close else ""
 
 

@@ -15,7 +15,6 @@ Source: Paddle's design of backward nets, 2017; names and the place of the sum a
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +25,7 @@ from tinynode.devices import is_differentiable
 from tinynode.errors import NetError
 from tinynode.functions.data_types import Identity
 from tinynode.functions.masking import mark
+from tinynode.habits import closest
 from tinynode.net.helpers import FillLike
 from tinynode.net.making import making_net
 from tinynode.net.net_op import AnyOp, NetOp
@@ -388,7 +388,7 @@ def _check_no_grad_set(net: NetOp, scope: Scope, names: Collection[str]) -> None
         known.update([*operator.input_names, *operator.output_names])
     for name in names:
         if name not in known and name not in scope:
-            close = difflib.get_close_matches(name, known, n=1)
+            close = closest(name, known)
             hint = (
                 f"did you mean {close[0]!r}?" if close else f"inputs: {sorted(net.input_names)}."
             )

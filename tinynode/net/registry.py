@@ -9,7 +9,6 @@ Source: OpInfoMap and REGISTER_OP of Paddle's design, 2017.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from tinynode import functions
 from tinynode.core.function_node import FunctionNode
 from tinynode.errors import NetError, describe, short_text, snake_case
 from tinynode.functions import linalg
+from tinynode.habits import closest
 
 NodeClass = TypeVar("NodeClass", bound=type[FunctionNode])
 
@@ -108,7 +108,7 @@ def get_op_info(type: str) -> OpInfo:
     _register_library()
     info = OpInfoMap.get(type)
     if info is None:
-        close = difflib.get_close_matches(type, OpInfoMap, n=1)
+        close = closest(type, OpInfoMap)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise NetError(
             f"operator {short_text(type)} cannot be found; {hint}A FunctionNode class becomes one "

@@ -7,7 +7,6 @@ attributes. ``input_counts`` and ``output_counts`` say how many names there are.
 
 from __future__ import annotations
 
-import difflib
 import functools
 from typing import Any
 
@@ -19,6 +18,7 @@ from tinynode.functions.attribute_types import (
     stored_names,
     type_text,
 )
+from tinynode.habits import closest
 from tinynode.net.registry import is_of_tinynode
 
 _OF_ONE = ("tinynode.functions.", "tinynode.net.")
@@ -65,7 +65,7 @@ def check_attributes(
 
 
 def _unknown(type: str, name: str, known: dict[str, Any]) -> NetError:
-    close = difflib.get_close_matches(name, known, n=1)
+    close = closest(name, known)
     names = ", ".join(known) or "none"
     hint = f"did you mean {close[0]!r}?" if close else f"it has {names}."
     return NetError(f"{type} has no attribute {name!r}: {hint}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tinynode.core.conversion import as_variable
 from tinynode.core.variable import Variable
 from tinynode.errors import NetError, short_text
+from tinynode.habits import closest
 
 
 class Scope:
@@ -50,7 +50,7 @@ class Scope:
             if name in scope._variables:
                 return scope._variables[name]
             scope = scope.parent
-        close = difflib.get_close_matches(name, self, n=1)
+        close = closest(name, self)
         hint = f" Did you mean {short_text(close[0])}?" if close else ""
         raise NetError(f"{reader}: there is no variable {short_text(name)} in the scope.{hint}")
 

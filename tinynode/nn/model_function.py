@@ -8,7 +8,6 @@ every use of the Parameter counts: in tuples, in closures, and in compiled layer
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -24,6 +23,7 @@ from tinynode.errors import (
     short_text,
 )
 from tinynode.functions import identity
+from tinynode.habits import closest
 from tinynode.nn.module import Module, Wrapper
 from tinynode.nn.parameter import Buffer
 from tinynode.transforms.batching import is_lifted
@@ -127,7 +127,7 @@ def _checked(every: Mapping[str, Variable], parameters: Any) -> list[_Substitute
 
 def _unknown(name: Any, names: list[str]) -> StateError:
     """The error for a name that the model has not."""
-    close = difflib.get_close_matches(str(name), names, n=1)
+    close = closest(str(name), names)
     others = f"Did you mean {close[0]!r}?" if close else f"The names begin with {names[:3]}."
     return StateError(
         f"functional_call: the model has no parameter or buffer {short_text(name)}. {others} "
