@@ -401,7 +401,7 @@ def assign(variable: Variable, array: Array, device: Device) -> None:
     """
     is_usual = not (thread_hooks() or hidden_axes.stack)
     if is_usual and variable.is_like(array, device):  # quickly
-        variable.replace_array(array, device)
+        variable.refill(array)
         return
     with using_device(device):
         variable.array = array

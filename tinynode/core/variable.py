@@ -118,9 +118,14 @@ class Variable(ArrayMethods):
         """Take a new array, without a check."""
         if not self.is_like(array, device):
             self.leave_node()  # recorded functions keep the node, with the old shape
+        self._device = device
+        self.refill(array)
+
+    def refill(self, array: Array | None) -> None:
+        """Take a new array like the present one, without a check."""
         if self._node is not None:
             self._node.data = None  # the functions that retained the old array still hold it
-        self.raw, self._device = array, device
+        self.raw = array
 
     def is_like(self, array: Array | None, device: Device) -> bool:
         """True if an array has the device, the shape and the dtype of the present one."""
@@ -313,6 +318,10 @@ class Variable(ArrayMethods):
         if grad_var is not None and (self.raw is not None or not isinstance(grad_var, Variable)):
             check_gradient(grad_var, self, "x.grad_var")
         self._grad_var = grad_var
+
+    def take_gradient(self, gradient: Variable) -> None:
+        """Take a gradient that fits, without a check."""
+        self._grad_var = gradient
 
     def cleargrad(self) -> None:
         """Set the gradient to None. Call it before each backward, or gradients add up.

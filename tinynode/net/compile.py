@@ -272,7 +272,8 @@ class NetRecording:
             results are inputs of the program: backward reads the same numbers.
         requires_grad: True if an input requires a gradient.
         saving: True if a run records a graph.
-        indexes: the index of each result among the program's inputs and outputs.
+        names: the names of the program's inputs and outputs.
+        indexes: the index of each result among ``names``.
         detached: the results that require no gradient.
         places: the parameters and moments that a run may overwrite, see ``Commit``.
         updated: the indexes of these parameters among the program's inputs.
@@ -310,8 +311,8 @@ class NetRecording:
         self.requires_grad = any(requires)
         self.saving = self.requires_grad and config.enable_backprop and not found.updates
         self._needs_active_device = supports(self.program.device.backend, CurrentDevice)
-        every = [*devices, *computed]
-        self.indexes = [every.index(name) for name in found.outputs]
+        self.names = [*devices, *computed]
+        self.indexes = [self.names.index(name) for name in found.outputs]
         self.detached = self._detached_results(found, devices) if self.saving else []
         self._has_foreign_arrays = supports(self.program.device.backend, Planner)
         is_single = isinstance(found.result, Slot) and len(computed) == 1 and not self.detached
@@ -396,8 +397,7 @@ class NetRecording:
         outputs = self.outputs(read, commit) if self.program.outputs else ()
         every = (*inputs, *outputs)
         if found.updates or found.writes:
-            names = (*self.program.inputs, *self.program.outputs)
-            values = dict(zip(names, every, strict=True))
+            values = dict(zip(self.names, every, strict=True))
             for update in found.updates:
                 update.repeat(values)
             for write in found.writes:
@@ -417,7 +417,9 @@ class NetRecording:
         found = list(inputs)
         for index in self.updated:
             x = inputs[index]
-            found[index] = wrap_array(lent(x.raw), x.device, False)
+            array = lent(x.raw)
+            if array is not x.raw:
+                found[index] = wrap_array(array, x.device, False)
         return tuple(found)
 
     def outputs(self, inputs: tuple[Any, ...], commit: Commit | None = None) -> tuple[Any, ...]:

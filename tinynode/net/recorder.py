@@ -32,7 +32,7 @@ from tinynode.core.conversion import restore
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.gradient_table import unshared
 from tinynode.core.hooks import FunctionHook, thread_state
-from tinynode.core.variable import Variable
+from tinynode.core.variable import Variable, wrap_array
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import (
     Array,
@@ -114,8 +114,9 @@ class GradientWrite(NamedTuple):
         if self.name is None:
             self.variable.grad_var = None
         else:
-            gx = results[self.name].detach()
-            self.variable.grad_var = unshared(gx, taken, self.variable.raw)
+            found = results[self.name]
+            gx = wrap_array(found.raw, found.device, False)
+            self.variable.take_gradient(unshared(gx, taken, self.variable.raw))
 
 
 class Write(NamedTuple):

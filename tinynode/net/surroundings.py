@@ -14,8 +14,9 @@ function itself changes, such as a list of its calls.
 from __future__ import annotations
 
 import functools
+import operator
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -40,6 +41,7 @@ class OutsideValue:
     Attributes:
         first: the value before the recording.
         is_fixed: True if ``first`` cannot change in place, such as a number or a tuple of them.
+        parts: each container in ``first``, with the objects in the container.
         recorded: the contents of ``first``, in a form to compare.
     """
 
@@ -48,6 +50,7 @@ class OutsideValue:
         self.key = key
         self.first = self.value()
         self.is_fixed = _is_fixed(self.first)
+        self.parts = [] if self.is_fixed else _parts(self.first)
         self.recorded = _contents(self.first)
 
     def value(self) -> Any:
@@ -64,9 +67,19 @@ class OutsideValue:
     def is_unchanged(self) -> bool:
         """True if the contents are those of the recording."""
         value = self.value()
-        if value is self.first and self.is_fixed:  # the usual case, quickly
+        if value is self.first and self._has_same_parts():  # the usual case, quickly
             return True
         return bool(_contents(value) == self.recorded)
+
+    def _has_same_parts(self) -> bool:
+        """True if every container has the very objects of the recording."""
+        for container, objects in self.parts:
+            if objects is None:
+                return False  # ``_contents`` compares the lengths
+            now = _objects_in(container)
+            if len(now) != len(objects) or not all(map(operator.is_, now, objects)):
+                return False
+        return True
 
 
 def places_around(function: Callable[..., Any]) -> list[OutsideValue]:
@@ -161,6 +174,30 @@ def _is_fixed(value: Any) -> bool:
         if type(item) is tuple:
             waiting += item
     return True
+
+
+def _parts(value: Any) -> list[tuple[Any, Sequence[Any] | None]]:
+    """Each container in a value, with the objects in it; None where the length alone counts."""
+    waiting: list[tuple[Any, int]] = [(value, 0)]
+    found: list[tuple[Any, Sequence[Any] | None]] = []
+    while waiting:
+        item, level = waiting.pop()
+        if type(item) not in _CONTAINERS:
+            continue
+        if len(item) > MOST_PARTS or level > _MOST_LEVELS:
+            found.append((item, None))
+            continue
+        objects = _objects_in(item)
+        found.append((item, objects))
+        waiting += [(part, level + 1) for part in objects]
+    return found
+
+
+def _objects_in(container: Any) -> list[Any]:
+    """The objects in a container; of a dict the keys, then the values."""
+    if type(container) in _DICTS:
+        return [*container, *container.values()]
+    return list(container)
 
 
 def _contents(value: Any, level: int = 0) -> Any:
