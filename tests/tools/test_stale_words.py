@@ -1,0 +1,175 @@
+"""Names, commands, options and files that a page mentions exist.
+
+Each page is read: names such as ``tn.compile`` in code, command lines such as ``python -m tinynode
+train --resume``, and paths of the repository. Code blocks in Python run in ``test_docs.py``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import inspect
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tinynode as tn
+from tinynode import commands
+from tinynode_course import command as course_command
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [
+    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+    ROOT / "tutorials" / "README.md",
+    ROOT / "tutorials" / "course" / "README.md",
+]
+ROOTS = {"tn": tn, "F": tn.functions, "nn": tn.nn, "net": tn.net}
+
+CODE = re.compile(r"`([^`\n]+)`")
+BLOCK = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+NAME = re.compile(r"(?<![\w.\"'/])((?:tn|F|nn|net)(?:\.[A-Za-z_]\w*)+)")
+COMMAND = re.compile(
+    r"python3?(?: -[A-Z])* -m (tinynode(?:\.\w+)*|tools\.\w+)((?: +[^\n|&;#)]+)?)"
+)
+FILE = re.compile(r"(?:tinynode|backends|tests|tools|docs|tutorials|\.ci|\.github)/[\w./-]+")
+FOLDERS_OF_PROGRAMS = ("tinynode", "tinynode.learn")
+
+OF_OTHER_TIMES = {
+    "from-0.1.md": "it names what version 0.1 had",
+    "from-pytorch.md": "its first column has names of others; test_name_pages.py reads the second",
+    "from-paddle.md": "as from-pytorch.md",
+}
+"""Pages with names of code that are not tinynode's, and why."""
+
+NOT_OURS = {
+    "net.run": "net is a variable: a net, not the module",
+    "nn.Transformer": "not-here.md says that it is missing",
+}
+
+MADE_UP = re.compile("NN|_topic")
+"""Parts of paths that stand for a number or a name."""
+
+
+def code_of(text: str) -> Iterator[str]:
+    """The code of a page: spans of a line, and blocks of text and of shells."""
+    for block in BLOCK.finditer(text):
+        if block[1] != "python":
+            yield block[2]
+    yield from CODE.findall(BLOCK.sub("", text))
+
+
+def missing_names(code: str) -> Iterator[str]:
+    """Names of tinynode that are not there."""
+    for name in NAME.findall(code):
+        if name in NOT_OURS:
+            continue
+        root, *parts = name.split(".")
+        found: Any = ROOTS[root]
+        for part in parts:
+            if not hasattr(found, part):
+                if not is_field(found, part):
+                    yield name
+                break
+            found = getattr(found, part)
+
+
+def is_field(found: Any, name: str) -> bool:
+    """True for an attribute that instances get: an annotation, a slot, or one set by a method."""
+    if not isinstance(found, type):
+        return False
+    for kind in found.__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        if name in inspect.get_annotations(kind) or name in slots:
+            return True
+        methods = [one for one in vars(kind).values() if hasattr(one, "__code__")]
+        if any(name in method.__code__.co_names for method in methods):
+            return True
+    return False
+
+
+def parser_of(program: str) -> argparse.ArgumentParser:
+    return course_command._parser() if program == "tinynode.learn" else commands._parser()
+
+
+def faults_of_command(program: str, rest: str) -> Iterator[str]:
+    """What a command line has that its program lacks."""
+    if program.startswith("tools.") or program not in FOLDERS_OF_PROGRAMS:
+        if importlib.util.find_spec(program) is None:
+            yield f"there is no module {program}"
+        return
+    try:
+        words = shlex.split(rest)
+    except ValueError:  # a quotation that the page breaks
+        words = rest.split()
+    parser = parser_of(program)
+    for word in words:
+        if word in ("--", "..."):  # the rest is for the script, or not on the page
+            return
+        inner = subparsers_of(parser)
+        if inner is not None and not word.startswith("-"):
+            if word in inner:
+                parser = inner[word]
+            elif word.isidentifier() and word.islower():
+                yield f"{program} has no command {word}"
+                return
+        option = word.partition("=")[0]
+        is_option = re.fullmatch(r"--[a-z][a-z-]+", option) is not None
+        if is_option and option not in parser._option_string_actions:
+            yield f"{program} {' '.join(words)}: there is no option {option}"
+
+
+def subparsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser] | None:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            found: dict[str, argparse.ArgumentParser] = action.choices
+            return found
+    return None
+
+
+def missing_files(code: str) -> Iterator[str]:
+    """Paths of the repository that are not there."""
+    if code.startswith(("http", "python", "pip")) or "*" in code or " " in code.strip():
+        return
+    path = FILE.fullmatch(code.strip().rstrip("/"))
+    if path is not None and not (ROOT / path[0]).exists() and not MADE_UP.search(path[0]):
+        yield f"there is no file {path[0]}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_names_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    faults = []
+    for code in code_of(text):
+        if page.name not in OF_OTHER_TIMES:
+            faults += missing_names(code)
+        for program, rest in COMMAND.findall(code):
+            faults += faults_of_command(program, rest)
+        faults += missing_files(code)
+    assert sorted(set(faults)) == []
+
+
+def test_faults_are_found() -> None:
+    assert list(missing_names("tn.no_such_thing(x), tn.compile(F.nothing)")) == [
+        "tn.no_such_thing",
+        "F.nothing",
+    ]
+    assert list(missing_names("nn.Linear.nothing_at_all")) == ["nn.Linear.nothing_at_all"]
+    assert list(missing_names("tn.Variable.grad nn.SGD")) == []
+    assert list(faults_of_command("tinynode", " traim digits")) == [
+        "tinynode has no command traim"
+    ]
+    (fault,) = faults_of_command("tinynode", " train digits --epoch 3")
+    assert "no option --epoch" in fault
+    assert list(faults_of_command("tinynode", " train digits --epochs 3")) == []
+    assert list(faults_of_command("tools.gone", "")) == ["there is no module tools.gone"]
+    assert list(missing_files("tinynode/core/gone.py")) == [
+        "there is no file tinynode/core/gone.py"
+    ]
+    assert list(missing_files("tinynode/core/variable.py")) == []
