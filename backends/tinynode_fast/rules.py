@@ -111,14 +111,18 @@ def _matmul(to: Draft, node: Any, reads: Names, writes: Names) -> None:
 def _product(to: Draft, reads: Names, writes: Names, transposed: tuple[bool, bool]) -> None:
     """x y, the leading axes of x flattened; matrices are transposed as views.
 
-    A matrix with fewer rows than columns is computed as (y' x')': BLAS is up to a fifth quicker
-    with the longer side first.
+    A column times a row is a product of elements: NumPy's matmul takes four times as long. Another
+    matrix with fewer rows than columns is computed as (y' x')': BLAS is up to a fifth quicker with
+    the longer side first.
     """
     shape, is_flat = to.shape(writes[0]), len(to.shape(reads[0])) == 2
-    if is_flat and writes[0] in to.columns and not transposed[0] and shape[0] < shape[1]:
+    is_outer = is_flat and to.shape(reads[0])[0 if transposed[0] else 1] == 1
+    is_free = is_flat and not is_outer and writes[0] in to.columns
+    if is_free and not transposed[0] and shape[0] < shape[1]:
         y = to.fresh(shape[::-1], writes[0])
         _product(to, reads[::-1], (y,), (not transposed[1], True))
-        to.orders[writes[0]] = (1, 0)
+        if shape[0] != 1:
+            to.orders[writes[0]] = (1, 0)
         to.view(methodcaller("transpose"), y, writes[0])
         return
     names = list(reads)
@@ -126,7 +130,8 @@ def _product(to: Draft, reads: Names, writes: Names, transposed: tuple[bool, boo
         if transposed[i]:
             names[i] = to.fresh(to.shape(name)[::-1], name)
             to.view(methodcaller("transpose"), name, names[i])
-    to.call(numpy.matmul if is_flat else product, tuple(names), writes)
+    function = numpy.matmul if is_flat else product
+    to.call(FORMULAS[functions.Multiply] if is_outer else function, tuple(names), writes)
 
 
 def product(x: Any, y: Any, out: Any) -> None:

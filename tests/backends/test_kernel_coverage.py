@@ -267,6 +267,12 @@ ACTIONS: dict[str, tuple[Any, list[Any], str]] = {
         [draw(4, 3), draw(2, 4)],
         "View View matmul",
     ),
+    "a column times a row": (fn.MatMul(), [draw(5, 1), draw(1, 3)], "multiply"),
+    "a gradient of one example": (
+        fn.MatMulOfTransposed(True, False),
+        [draw(1, 5), draw(1, 3)],
+        "View multiply",
+    ),
     "a layer": (fn.Linear(), [draw(3, 4), draw(2, 4), draw(2)], "View matmul add"),
     "a layer of a vector": (fn.Linear(), [draw(4), draw(2, 4), draw(2)], "matmul add"),
     "a matrix with a vector": (fn.MatMul(), [draw(3, 4), draw(4)], "matmul"),
