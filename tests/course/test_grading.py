@@ -42,7 +42,6 @@ SOLUTION = "def triple(x):\n    return 3 * x\n\n\ndef half(x):\n    return x / 2
 CHECK = '''
 from tinynode_course.checks import expect_equal, solution
 
-HINTS = ("a hint", "another")
 
 def check_triple(work):
     """triple(x) is three times x"""

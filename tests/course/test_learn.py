@@ -96,9 +96,12 @@ SOLUTION = "def triple(x):\n    return 3 * x\n\n\n"
 SOLUTION += "def half(x):\n    return x / 2\n"
 
 CHECK = '''
-from tinynode_course.checks import expect_close, expect_equal, expect_raises
+from tinynode_course.checks import Hint, expect_close, expect_equal, expect_raises
 
-HINTS = ("the first hint is gentle", "the second hint tells nearly all")
+HINTS = {
+    "check_triple": Hint("How often is x in a triple of x?", "3 x"),
+    "check_half": Hint("Which number, twice, is x?", "x / 2"),
+}
 
 def check_triple(work):
     """triple(x) is three times x
@@ -445,10 +448,13 @@ def test_the_way_of_a_learner_through_a_step(learn) -> None:
     assert "still to be written" in said and "step01.py, line 7: raise NotImplementedError" in said
     status, said = learn("list")
     assert status == 0 and "tried      01  doubling" in said
-    assert learn("hint", "1")[1].startswith("Hint 1 of 2 for step 01: the first hint")
-    for _ in range(2):
+    for number, words in enumerate(
+        ("How often is x", "Look here:\n    step01.py, line 7: raise", "3 x", "return 3 * x"), 1
+    ):
         said = learn("hint", "1")[1]
-        assert said.startswith("Hint 2 of 2 for step 01: the second") and "show 01" in said
+        assert said.startswith(f"Hint {number} of 4 for step 01. The check: triple(x) is three")
+        assert words in said and ("show 01" in said) is (number == 4)
+    assert "Hint 4 of 4" in learn("hint", "1")[1]
     status, said = learn("show", "1")
     assert status == 0 and "-    raise NotImplementedError" in said and "+def half(x):" in said
     Path("step01.py").write_text(SOLUTION)
@@ -457,8 +463,20 @@ def test_the_way_of_a_learner_through_a_step(learn) -> None:
     assert "same as the solution" in learn("show", "1")[1]
     assert "done       01" in learn("list")[1]
     assert sorted(os.listdir()) == ["AGENTS.md", "step01.py", NAME]
-    facts = {"started": True, "attempts": 2, "passed": True, "hints": 2}
-    assert Progress(Path.cwd()).of("01") == facts
+    facts = {"started": True, "attempts": 2, "passed": True, "hints": 4}
+    assert Progress(Path.cwd()).of("01") == {**facts, "hinted": {"0 step01.py triple": 4}}
+    assert "no hint is needed" in learn("hint", "1")[1]
+
+
+def test_another_failing_check_begins_with_its_question(learn) -> None:
+    learn("start", "1")
+    learn("hint", "1")
+    assert "Hint 2 of" in learn("hint", "1")[1]
+    Path("step01.py").write_text(SOLUTION.replace("/ 2", "/ 3"))
+    said = learn("hint", "1")[1]
+    assert "Hint 1 of 4" in said and "half(x) is x / 2" in said and "Which number, twice" in said
+    assert "step01.py, line 5: def half(x):" in learn("hint", "1")[1]
+    assert Progress(Path.cwd()).of("01")["hints"] == 4
 
 
 def test_done_stays_done_but_the_check_says_what_is_wrong_now(learn) -> None:
@@ -691,7 +709,7 @@ def test_a_failure_is_described_by_the_learners_line(
 
 def test_the_line_behind_a_wrong_error_is_found(course: Path) -> None:
     (course / "checks" / "step01.py").write_text(
-        "from tinynode_course.checks import expect_raises\nHINTS = ()\n\n"
+        "from tinynode_course.checks import expect_raises\n\n"
         "def check_error(work):\n    expect_raises('w', ValueError, work.triple, 'look')\n"
     )
     event = examined("def triple():\n    return 1 / 0\n")

@@ -17,7 +17,6 @@ PAGE = "# %% [markdown]\n# # Step {n}: {name}\n#\n# **Goal.** To test.\n\n# %%\n
 
 CHECK = '''
 from tinynode_course.checks import expect_equal
-HINTS = ("think", "think again")
 {until}
 
 def check_value(work):
@@ -234,6 +233,14 @@ def test_a_missing_name_is_named_with_the_package(learn) -> None:
     Path("mynode/__init__.py").write_text("")
     status, said = learn("check", "1")
     assert status == 1 and "mynode does not define one" in said
+
+
+def test_a_file_that_nobody_imports_may_be_no_python(learn) -> None:
+    learn("take", "1")
+    A.write_text(A.read_text().replace("return 1", "return 3"))
+    Path("mynode/old.py").write_text("def (")
+    status, said = learn("check", "1")
+    assert status == 1 and "Not yet: one()" in said and "a.py, line 3: def one():" in said
 
 
 def test_run_takes_the_learners_package_if_asked(learn, course: Path) -> None:

@@ -67,7 +67,7 @@ def test_an_exercise_in_a_file(notebook: Notebook) -> None:
     assert "Run a cell that begins with %%exercise first" in notebook.call("check")
     assert notebook.cell("%%exercise", "5", STUB) == "saved step05.py. Next cell: check()\n"
     assert "still to be written" in notebook.call("check")
-    assert "Hint 1 of 3" in notebook.call("hint")
+    assert "Hint 1 of 5" in notebook.call("hint")
     assert notebook.cell("%%exercise", "05", ALONE).startswith("saved")
     assert "All 1 checks pass." in notebook.call("check")
     assert os.listdir() and sorted(os.listdir()) == ["step05.py", "tinynode-course.json"]

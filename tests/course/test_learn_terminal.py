@@ -26,6 +26,7 @@ from tinynode_course import (
 )
 from tinynode_course.cells import Output
 from tinynode_course.mynode import Excerpt
+from tinynode_course.places import Spot
 from tinynode_course.plain_screen import PlainScreen, caption
 from tinynode_course.progress import Progress
 from tools import course_commands
@@ -222,9 +223,11 @@ def test_an_output_before_the_question_asks_nothing() -> None:
 def test_the_hint_before_the_last_is_the_missing_lines_in_another_order(
     small_course: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "Hint 1 of 3 for step 05: the first hint in words" in said_by(capsys, "hint", "05")
+    """Without any work: the first check, and no place."""
+    assert "Hint 1 of 4 for step 05" in said_by(capsys, "hint", "05")
+    assert "it is what it is" in said_by(capsys, "hint", "05")
     said = said_by(capsys, "hint", "05")
-    assert said.startswith("Hint 2 of 3 for step 05: these lines are missing, in a mixed order")
+    assert "Hint 3 of 4 for step 05" in said and "These lines are missing, in a mixed" in said
     assert "One" not in said and "1 of them is wrong" in said
     lines = said.partition("  join\n")[2].splitlines()
     right = [
@@ -237,25 +240,29 @@ def test_the_hint_before_the_last_is_the_missing_lines_in_another_order(
     assert sorted(shown) == sorted([*right, "line = word"]) and shown[:4] != right
     assert {len(line) - len(line.lstrip()) for line in lines} == {4}
     assert "half" not in said  # a single line would be the solution
-    assert puzzle.puzzle(sources.find("05")) == puzzle.puzzle(sources.find("05"))
-    assert "show 05" in said_by(capsys, "hint", "05")
+    said = said_by(capsys, "hint", "05")
+    assert "half = 0.5" in said and "for word in words:" in said and "show 05" in said
 
 
 def test_a_puzzle_of_mynode_has_the_definitions_that_are_still_to_write(
     small_course: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = puzzle.puzzle(sources.find("02"))
+    step = sources.find("02")
+    said = puzzle.puzzle(step, puzzle.groups(step))
     assert "  mynode/core/boxes.py: show\n" in said and "text += " in said
     assert "self.name" not in said and '"""' not in said
     said_by(capsys, "take", "01")
     said_by(capsys, "start", "02")
-    assert "mynode/core/boxes.py: show" in puzzle.puzzle(sources.find("02"))
+    assert "mynode/core/boxes.py: show" in puzzle.puzzle(step, puzzle.groups(step))
+    place = Spot("core/boxes.py", "Box.__init__", 9)
+    (group,) = puzzle.groups(step, [place])
+    assert group.lines[1:] == ('self.name = "box"', "self.root = math.sqrt(number)")
 
 
 @pytest.mark.slow
 def test_every_puzzle_of_the_course_is_made() -> None:
     for step in sources.steps():
-        for line in puzzle.puzzle(step).splitlines():
+        for line in puzzle.puzzle(step, puzzle.groups(step)).splitlines():
             assert len(line) < 140, (step.key, line)
 
 

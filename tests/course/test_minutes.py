@@ -65,7 +65,7 @@ def step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Step:
     (tmp_path / "step01_first.py").write_text(STEP.format(words="word " * 150))
     (tmp_path / "exercises" / "step01.py").write_text(STUB)
     (tmp_path / "solutions" / "step01.py").write_text(SOLUTION)
-    (tmp_path / "checks" / "step01.py").write_text("HINTS = ()\n")
+    (tmp_path / "checks" / "step01.py").write_text("HINTS = {}\n")
     monkeypatch.setattr(sources, "tutorials", lambda: tmp_path)
     return Step("01", "step", "first", tmp_path / "step01_first.py")
 

@@ -20,12 +20,16 @@ from forked_examiner import events_of
 
 from tinynode_course import (
     cells,
+    checking,
     examiner,
     execution,
     exercises,
     grading,
+    hints,
+    lessons,
     mynode,
     pages,
+    places,
     sources,
 )
 from tinynode_course.sources import Step
@@ -40,6 +44,10 @@ PORTABLE = [step for step in STEPS if "portable" in cells.read(step.path)[0].tag
 SECTIONS = ["Predict", "Run", "See", "Break it", "Fix it", "Exercise"]
 LAST = 26
 """The number of the last step."""
+
+
+CODE = re.compile(r"[=_(){}\[\]`]|\w\.\w")
+"""Signs of code: a question has none."""
 
 
 def each(steps: list[Step]) -> pytest.MarkDecorator:
@@ -228,8 +236,13 @@ def test_a_step_uses_of_the_package_what_it_may(step: Step) -> None:
 def test_it_has_an_exercise_with_hints_and_named_checks(step: Step) -> None:
     assert step.stub.exists() and step.solution.exists() and step.check.exists()
     module = sources.load(step.check, f"tinynode_check_{step.name}")
-    assert len(module.HINTS) >= 2 and all(len(hint) > 10 for hint in module.HINTS)
     checks = examiner.functions_of(module)
+    assert list(module.HINTS) == [check.__name__ for check in checks], "a hint for each check"
+    for name, one in module.HINTS.items():
+        assert one.question.endswith("?") and not CODE.search(one.question), name
+        assert one.formula and one.formula != one.question, name
+        sentences = re.split(r"(?<=[.?:])\s", one.question)
+        assert max(len(sentence.split()) for sentence in sentences) <= 25, name
     titles = [examiner.title_of(check) for check in checks]
     assert checks and all(check.__doc__ for check in checks)
     assert len(set(titles)) == len(titles)
@@ -372,3 +385,25 @@ def test_the_checks_fail_on_a_mistake(step: Step, number: int, tmp_path: Path) -
     assert "passed" in [e["event"] for e in events] or "failed" in [e["event"] for e in events], (
         f"the wrong answer does not even load: {events}"
     )
+    expect_hints(step, events, tmp_path)
+
+
+def expect_hints(step: Step, events: list[dict], folder: Path) -> None:
+    """The hints are about the first failure: first its question, last the lines of a solution."""
+    (first, *_) = [event for event in events if event["event"] in checking.FAILURES]
+    begun = [
+        event["check"] for event in events[: events.index(first)] if event["event"] == "begin"
+    ]
+    number = first.get("check", begun[-1] if begun else 0)
+    checks = examiner.checks_of(step.check_module(), step.builds)
+    stage = mynode.earlier(step)[-1].key if step.kind == "elective" and step.builds else step.key
+    without_search = {**first, "kind": "no search"}
+    found = places.places_of(without_search, step, folder / step.work, stage)
+    failing = hints.Failing(number, examiner.title_of(checks[number]), tuple(found))
+    question, *others = hints.ladder(step, failing, stage)
+    known = {**step.check_module().HINTS, **lessons.HINTS}
+    assert question == known[checks[number].__name__].question
+    assert question.endswith("?") and not CODE.search(question)
+    assert others[-1].startswith("The lines of a solution:\n\n")
+    lines = others[-1].splitlines()[3:]
+    assert lines and not any("The lines of a solution" in one for one in others[:-1])

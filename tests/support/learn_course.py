@@ -101,9 +101,9 @@ def join(words):
 '''
 
 CHECK = '''
-from tinynode_course.checks import expect_equal
+from tinynode_course.checks import Hint, expect_equal
 
-HINTS = ("the first hint in words", "the last hint in words")
+HINTS = {{"check_it": Hint("What must it be?", "it is what it is")}}
 DISTRACTORS = {{"join": ("line = word",)}}
 
 def check_it(work):

@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tinynode_course import cells, mynode, progress, sources
+from tinynode_course import cells, hints, mynode, progress, sources
 from tinynode_course.page_session import first_files
 from tinynode_course.sources import Step
 from tools.browser_site import packages
@@ -127,7 +127,9 @@ def facts(step: Step) -> dict[str, Any]:
         "builds": step.builds,
         "files": first_files(step),
         "touched": sorted(f"{mynode.NAME}/{path}" for path in touched(step)),
-        "hints": step.hints() if step.stub.exists() else (),
+        "hints": [[one.question, one.formula] for one in hints.words_of(step)]
+        if step.stub.exists()
+        else [],
         "earlier": [
             {"key": one.key, "name": one.name, "title": one.title, "stem": one.path.stem}
             for one in earlier

@@ -7,21 +7,45 @@ from tinynode import functions as F
 from tinynode import net
 from tinynode_course.checks import (
     CheckFailed,
+    Hint,
     expect_close,
     expect_equal,
     expect_true,
     solution,
 )
 
-HINTS = (
-    "Three parts. First walk backward and keep the operators that matter, with a set of the "
-    "variables that need a gradient: at first the target, then the inputs of what is kept. Then "
-    "count who reads what, among those that are kept. Then the page's loop.",
-    "An operator is kept if one of its outputs is in that set, and one of its inputs is not in "
-    "no_grad. Only inputs outside no_grad join the set.",
-    "An output that is in the set has y@GRAD; for any other, append fill_like and pass y@ZERO. "
-    "Count each slot whose variable is not in no_grad: as many parts will come.",
-)
+HINTS = {
+    "check_chain": Hint(
+        "In which order do the gradients of a chain come into being?",
+        "reversed(forward.operators), one gradient operator for each.",
+    ),
+    "check_shared": Hint(
+        "Two operators send a gradient to one weight. How can both have a name of their own, "
+        "and who adds them?",
+        "Each part gets another name, and add_all sums the parts when all have come.",
+    ),
+    "check_slots": Hint(
+        "One variable stands twice in one operator. How many parts will come?",
+        "Count slots, not operators: mul(x, x) gives two parts of x@GRAD.",
+    ),
+    "check_unused_output": Hint(
+        "Nobody reads one of two outputs. Which gradient does the operator get for it?",
+        "fill_like makes y@ZERO before the gradient operator.",
+    ),
+    "check_unreached": Hint(
+        "Which operators can the target not feel at all?",
+        "Keep an operator only if one of its outputs is in the set of needed variables.",
+    ),
+    "check_frozen": Hint(
+        "A variable is frozen. Which gradient must still pass through its operator, and which"
+        " not?",
+        'A slot in no_grad gets "@EMPTY@"; an operator with all inputs in no_grad is left out.',
+    ),
+    "check_random": Hint(
+        "Write the backward net of this small net on paper. Which line differs from yours?",
+        "Keep what matters, count the readers among what is kept, then the loop of the page.",
+    ),
+}
 
 
 def net_of(*lines):

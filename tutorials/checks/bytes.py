@@ -12,6 +12,7 @@ import numpy as np
 
 from tinynode_course.checks import (
     CheckFailed,
+    Hint,
     expect_close,
     expect_equal,
     expect_gradients,
@@ -19,19 +20,41 @@ from tinynode_course.checks import (
 )
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "bytes_of: a dictionary by id(array) has each array once. Go from a view to its base first: "
-    "while isinstance(array.base, np.ndarray): array = array.base.",
-    "step_bytes: optimizer.parameters, and optimizer.moments, a dictionary of arrays for each "
-    "parameter. The graph keeps weights too: count weights and kept arrays together, and take "
-    "the weights off.",
-    "Checkpoint.forward: self.retain_inputs(tuple(range(len(inputs)))). Then call self.function "
-    "with new Variables, in no_backprop_mode(), and return (y.array,).",
-    "Checkpoint.backward: new Variables of the retained arrays are leaves. Call the function, set "
-    "y.grad to the incoming gradient, call y.backward(), and return the grad of each leaf.",
-    "The generator: forward keeps get_generator().bit_generator.state. backward notes the state "
-    "of now, sets the kept one, runs the function, and sets the noted state again.",
-)
+HINTS = {
+    "check_bytes_of": Hint(
+        "Two arrays may be one memory. How do you count a memory once?",
+        "A dictionary by id of the base array: while isinstance(array.base, np.ndarray): "
+        "array = array.base.",
+    ),
+    "check_step_bytes": Hint(
+        "Which four kinds of arrays does a step of training hold, and in which two kinds "
+        "would a weight be counted?",
+        "parameters, gradients, moments, activations = (weights and kept arrays together) - "
+        "weights.",
+    ),
+    "check_gradients": Hint(
+        "backward has the inputs and no graph. What must run again before a gradient can exist?",
+        "New Variables of the inputs, the function again, y.grad = the incoming gradient, "
+        "y.backward(), the grad of each leaf.",
+    ),
+    "check_bits": Hint(
+        "Which of your lines computes something else than the function without a checkpoint?",
+        "The same function on the same numbers; None for an input that wants no gradient.",
+    ),
+    "check_kept": Hint(
+        "What exists between forward and backward, and what must not?",
+        "forward runs in no_backprop_mode and retains the inputs only.",
+    ),
+    "check_dropout": Hint(
+        "The function draws random numbers. Which numbers does the second run draw?",
+        "forward keeps the generator's state; backward notes the state of now, sets the kept "
+        "one, runs, sets the noted one again.",
+    ),
+    "check_again": Hint(
+        "What is left in your object from the first backward pass?",
+        "New Variables in each backward.",
+    ),
+}
 
 MEMORY = "memory.py, bytes_of: each memory once, and all of its bytes"
 LOOK = "functions/checkpoint.py, Checkpoint"

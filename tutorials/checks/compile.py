@@ -5,16 +5,42 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import nn
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
-
-HINTS = (
-    "F.where(condition, a, b) picks number by number, and abs(errors) < limit is a condition for "
-    "all of them at once. F.mean takes the place of the loop.",
-    "In make_step, write an inner function with @tn.compile: cleargrads first, then the loss, "
-    "backward, update. Then a plain function around it, which prepares the arguments.",
-    "Pass x.detach() and t.detach(), for data need no gradient; and np.asarray(limit), for as a "
-    "Python number each limit would be recorded anew.",
+from tinynode_course.checks import (
+    CheckFailed,
+    Hint,
+    expect_close,
+    expect_equal,
+    expect_true,
+    solution,
 )
+
+HINTS = {
+    "check_robust": Hint(
+        "Which of two formulas holds for a small error, and which for a large one?",
+        "e^2 / 2 where |e| < limit, limit (|e| - limit / 2) elsewhere; then the mean.",
+    ),
+    "check_compiled_robust": Hint(
+        "A recorded net has shapes and no values. Which line of yours asks for a value?",
+        "F.where(abs(errors) < limit, a, b) decides for all numbers; F.mean takes the place "
+        "of the loop.",
+    ),
+    "check_losses": Hint(
+        "Which four things does a step do, and in which order?",
+        "cleargrads, the loss, backward, update, in an inner function with @tn.compile.",
+    ),
+    "check_recorded_once": Hint(
+        "Which argument is different in each call, so that the step is recorded anew?",
+        "np.asarray(limit) is an array; a number of Python is recorded as a constant.",
+    ),
+    "check_shapes": Hint(
+        "How often do you compile: once for all calls, or in each call?",
+        "tn.compile in make_step, outside of step.",
+    ),
+    "check_arguments": Hint(
+        "Do the data need a gradient?",
+        "x.detach() and t.detach().",
+    ),
+}
 
 GUARDS = ("check_robust", "check_losses")
 

@@ -8,16 +8,41 @@ from unittest import mock
 import numpy as np
 
 import tinynode as tn
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
-
-HINTS = (
-    "The page has a kernel for exp(-x^2): its inputs, its outputs, what to do with one element, "
-    "and a name. Only the code for one element is different here.",
-    "The text of the kernel says what to do with one element, in C++: y = x / (1 + exp(-x)). "
-    "There is no np in it. Call the kernel with the input array, and it returns the output array.",
-    'kernel = cupy.ElementwiseKernel("T x", "T y", "...", "swish"), then self.retain_inputs((0,)) '
-    "as in forward_cpu, and return (kernel(*inputs),).",
+from tinynode_course.checks import (
+    CheckFailed,
+    Hint,
+    expect_close,
+    expect_equal,
+    expect_true,
+    solution,
 )
+
+HINTS = {
+    "check_gpu": Hint(
+        "What does one element of the result need, written in C++ and without NumPy?",
+        "y = x / (1 + exp(-x))",
+    ),
+    "check_dtypes": Hint(
+        "One text of a kernel serves two dtypes. Which letter stands for the type?",
+        '"T x", "T y".',
+    ),
+    "check_one_kernel": Hint(
+        "How many kernels do your operators start, beside the one that you wrote?",
+        "The whole formula stands in the text; the kernel is called once with the input array.",
+    ),
+    "check_backward": Hint(
+        "What does backward ask for that your forward must have kept?",
+        "self.retain_inputs((0,)), as in forward_cpu.",
+    ),
+    "check_cpu": Hint(
+        "Who chooses between the two forwards, and did a line of yours take this choice away?",
+        "Write forward_gpu only; leave forward_cpu and no forward.",
+    ),
+    "check_on_a_real_gpu": Hint(
+        "The stand-in accepts more than CUDA. Which word of your kernel is no C++?",
+        "exp, a semicolon, and the names of the parameters.",
+    ),
+}
 
 GUARDS = ("check_cpu", "check_on_a_real_gpu")
 

@@ -5,16 +5,38 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import nn
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
-
-HINTS = (
-    "loss_of is that of the page, with another residual and other conditions. The helper "
-    "derivative of the page gives y' from y, and y'' from y'.",
-    "Start with t = tn.asarray(times, requires_grad=True) and y = network(t). Then "
-    "tn.grad([F.sum(y)], [t], enable_double_backprop=True) gives a list of one gradient: y'.",
-    "For solve: 16 hidden numbers with tanh, random biases of the hidden layer, and times moved "
-    "so that their middle is 0. 400 steps of nn.Adam are enough, with lr=0.05 that falls to 0.",
+from tinynode_course.checks import (
+    CheckFailed,
+    Hint,
+    expect_close,
+    expect_equal,
+    expect_true,
+    solution,
 )
+
+HINTS = {
+    "check_square": Hint(
+        "Put the curve t^2 into the equation. What is left over?",
+        "residual = y'' + 0.5 y' + 4 y; the mean of its square, plus the conditions.",
+    ),
+    "check_conditions": Hint(
+        "Two facts hold at time 0. How much does a curve pay that breaks one?",
+        "(y(0) - 1)^2 + y'(0)^2.",
+    ),
+    "check_straight": Hint(
+        "A line has no bend. Which value stands for an exact zero here?",
+        "tn.grad gives None where no path leads: a zero.",
+    ),
+    "check_gradient": Hint(
+        "Must the loss reach the parameters through both derivatives?",
+        "enable_double_backprop=True for y' and for y''.",
+    ),
+    "check_solve": Hint(
+        "What does the loss say at the end: is it still falling?",
+        "16 hidden numbers with tanh, random biases, times with the middle 0, 400 steps of "
+        "Adam, a rate that falls.",
+    ),
+}
 
 TIMES = np.linspace(0.0, 2.0, 9)[:, None]
 

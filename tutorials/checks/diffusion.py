@@ -6,19 +6,35 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import expect_close, expect_equal, expect_true
+from tinynode_course.checks import Hint, expect_close, expect_equal, expect_true
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "signal_left: np.cumprod multiplies all shares 1 - b so far. add_noise: share = a[t][:, None] "
-    "has a number for each row; both factors are roots.",
-    "noise_loss: noisy = add_noise(x, noise, t, a); the network gets Variable(noisy) and t; the "
-    "target of mean_squared_error is the noise.",
-    "remove_noise: b[t] is the share of the step, signal_left(b)[t] the share of the picture. For "
-    "t == 0 return the mean; else add np.sqrt(b[t]) * fresh.",
-    "draw_pictures: x = rng.normal(size=shape), then with no_backprop_mode(): for t in "
-    "reversed(range(len(b))). The network gets np.full(shape[0], t).",
-)
+HINTS = {
+    "check_signal": Hint(
+        "Each step leaves a share of the picture. What is left after many?",
+        "a = the product of all 1 - b so far: np.cumprod.",
+    ),
+    "check_add": Hint(
+        "Which two factors make a noisy picture, and what do their squares add up to?",
+        "sqrt(a_t) x + sqrt(1 - a_t) noise, with a[t][:, None].",
+    ),
+    "check_loss": Hint(
+        "What does the network see, and what should it name?",
+        "The network gets the noisy picture and t; mean squared difference to the noise.",
+    ),
+    "check_remove": Hint(
+        "How much of the named noise leaves in one step, and what is added again?",
+        "mean = (x - b_t / sqrt(1 - a_t) noise) / sqrt(1 - b_t); for t > 0 plus sqrt(b_t) fresh.",
+    ),
+    "check_draw": Hint(
+        "In which order do the steps run, and is a graph needed?",
+        "for t in reversed(range(len(b))), in no_backprop_mode.",
+    ),
+    "check_known_picture": Hint(
+        "A perfect network names all noise. What should be left after the last step?",
+        "The last step adds no fresh noise.",
+    ),
+}
 
 
 def _shares(seed: int, steps: int = 6) -> Any:

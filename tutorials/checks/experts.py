@@ -6,22 +6,39 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import expect_close, expect_equal, expect_gradients, expect_true
+from tinynode_course.checks import Hint, expect_close, expect_equal, expect_gradients, expect_true
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "PutRows.forward: zeros of (self.rows, *x.shape[1:]) with the dtype of x, then np.add.at. "
-    "backward: row i of x went to row indices[i] of y, so gx[i] is gy[indices[i]].",
-    "choose: np.argsort of -logits along axis 1, with kind='stable', and the first k columns.",
-    "gate_weights: a mask of zeros and ones, an array; np.put_along_axis(mask, chosen, 1.0, "
-    "axis=1). p * mask keeps the gradient of p. With k > 1, divide by sum(..., axis=1, "
-    "keepdims=True).",
-    "balance_loss: np.bincount(chosen.ravel(), minlength=experts) / chosen.size is f, an array. "
-    "mean(p, axis=0) is P, a Variable.",
-    "Experts.forward: for each expert, rows = np.flatnonzero((chosen == e).any(axis=1)). The "
-    "weights as one column, reshape(weights, (-1, 1)), have the weight of expert e for row r at "
-    "place r * len(self.experts) + e.",
-)
+HINTS = {
+    "check_put_rows": Hint(
+        "A row of x went to a place in y. Where does the gradient of this row stand?",
+        "y = zeros, np.add.at(y, indices, x); gx = gy[indices].",
+    ),
+    "check_choose": Hint(
+        "Which expert comes first if two have equal logits?",
+        "np.argsort(-logits, axis=1, kind='stable')[:, :k].",
+    ),
+    "check_gate_weights": Hint(
+        "Which probabilities stay, and what must their sum be for several experts?",
+        "p * mask; for k > 1 divided by the sum of each row.",
+    ),
+    "check_balance_loss": Hint(
+        "Two shares are multiplied: which one has a gradient, and which is counted?",
+        "experts * sum of f P: f counts the choices, P = mean(p, axis=0).",
+    ),
+    "check_layer": Hint(
+        "Which rows does one expert see, and how much does its answer count in each?",
+        "For each expert: rows that chose it, expert(rows) * weight, put back at the rows.",
+    ),
+    "check_gradients": Hint(
+        "Which way leads from the loss to the gate?",
+        "The weight is a Variable: reshape and embedding keep the graph.",
+    ),
+    "check_balance_of_the_layer": Hint(
+        "What does the layer remember of its last call, and as what?",
+        "self.balance = balance_loss(p, self.chosen), a Variable.",
+    ),
+}
 
 ROUTING = "functions/routing.py"
 LOOK = "nn/experts.py, Experts.forward"

@@ -5,16 +5,41 @@ import tracemalloc
 import numpy as np
 
 import tinynode as tn
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
-
-HINTS = (
-    "Begin with the dtype: if x.dtype is not one of np.float32 and np.float64, return "
-    'tn.Fallback(f"{x.dtype} has no kernel"). Then do what forward does, step by step.',
-    "y = np.empty_like(x) is the one array. Each of the three calls of NumPy writes into y: the "
-    "last one reads x and y, and may write its result over y.",
-    "np.abs(x, out=y), np.add(y, 1.0, out=y), np.divide(x, y, out=y), return (y,). And before "
-    "them self.retain_inputs((0,)).",
+from tinynode_course.checks import (
+    CheckFailed,
+    Hint,
+    expect_close,
+    expect_equal,
+    expect_true,
+    solution,
 )
+
+HINTS = {
+    "check_values": Hint(
+        "Which number does the last division need that an earlier line may have written over?",
+        "y = |x|, y = y + 1, y = x / y, each with out=y; return (y,).",
+    ),
+    "check_input": Hint(
+        "Into which array does each call of NumPy write, and whose is it?",
+        "out=y, never out=x.",
+    ),
+    "check_memory": Hint(
+        "Which line makes an array that nobody names?",
+        "y = np.empty_like(x) is the one array; np.abs, np.add and np.divide write into it.",
+    ),
+    "check_fallback": Hint(
+        "For which dtypes is your code meant, and what do you say of all others?",
+        'return tn.Fallback(f"{x.dtype} has no kernel"), before anything is computed.',
+    ),
+    "check_gradients": Hint(
+        "What does backward ask for, and is it still what came in?",
+        "self.retain_inputs((0,)), and x stays as it is.",
+    ),
+    "check_hooks": Hint(
+        "Who calls the hooks, and does your code go past this caller?",
+        "Only forward_fast is new; apply stays as it is.",
+    ),
+}
 
 GUARDS = ("check_input", "check_gradients")
 

@@ -6,21 +6,35 @@ import tinynode as tn
 from tinynode import functions as F
 from tinynode_course.checks import (
     CheckFailed,
+    Hint,
     expect_close,
     expect_equal,
     expect_true,
     solution,
 )
 
-HINTS = (
-    "The first call gives g = u J: tn.grad([y], [x], [u], enable_double_backprop=True). The dummy "
-    "u requires a gradient, and has the shape of y.",
-    "The second call differentiates g with respect to u: tn.grad([g], [u], [v], ...). With "
-    "enable_double_backprop=True here too, J v has a graph back to x.",
-    "hvp: write an inner function gradient(x), which calls tn.grad on the x that it gets, with "
-    "enable_double_backprop=True. Then take jvp(gradient, x, v)[1].",
-    "bend: an inner function slope(x) returns jvp(f, x, v)[1]. Then take its jvp.",
-)
+HINTS = {
+    "check_jvp": Hint(
+        "A backward pass gives u J. In which of its two arguments is this a linear function?",
+        "g = u J is linear in u: its derivative with respect to u, with weights v, is J v.",
+    ),
+    "check_exact": Hint(
+        "How many backward passes do you need for forty results, and do you take any small steps?",
+        "One dummy u of the shape of y; tn.grad twice.",
+    ),
+    "check_nested": Hint(
+        "Does the result of the second call lead back to x?",
+        "The second tn.grad has enable_double_backprop=True too.",
+    ),
+    "check_hvp": Hint(
+        "Of which function is the Hessian the Jacobian?",
+        "H v = jvp(gradient, x, v)[1].",
+    ),
+    "check_bend": Hint(
+        "What is the slope along a line a function of?",
+        "slope(x) = jvp(f, x, v)[1]; bend is the jvp of slope along v.",
+    ),
+}
 
 MATRIX = np.array([[1.0, 2.0, 0.0], [-1.0, 0.5, 3.0], [0.25, 1.5, -2.0]])
 POINT = np.array([0.3, -0.2, 0.5])

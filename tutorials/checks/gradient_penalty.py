@@ -5,16 +5,41 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import nn
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
-
-HINTS = (
-    "Take the function steepness of the page, with the sum of the cross entropies in place of "
-    "the sum of the heights. Squared lengths need no root.",
-    'total = F.softmax_cross_entropy(model(inputs), t, reduction="sum"), where inputs = '
-    "tn.asarray(x, requires_grad=True). Then tn.grad([total], [inputs], ...) gives a list of one.",
-    "With slope from tn.grad(..., enable_double_backprop=True): return (total + weight * "
-    "F.sum(slope * slope)) / x.shape[0].",
+from tinynode_course.checks import (
+    CheckFailed,
+    Hint,
+    expect_close,
+    expect_equal,
+    expect_true,
+    solution,
 )
+
+HINTS = {
+    "check_without_penalty": Hint(
+        "A sum over examples is no mean. By what do you divide?",
+        "total / x.shape[0].",
+    ),
+    "check_formula": Hint(
+        "Which length is punished, for each example, and with which power?",
+        "the mean of c_i + weight |dc_i/dx_i|^2.",
+    ),
+    "check_gradient": Hint(
+        "The loss has a gradient inside. Does the graph of this gradient exist?",
+        "tn.grad([total], [inputs], enable_double_backprop=True).",
+    ),
+    "check_left_alone": Hint(
+        "Which call writes gradients into leaves, and which only returns them?",
+        "tn.grad returns; inputs = tn.asarray(x, requires_grad=True).",
+    ),
+    "check_training": Hint(
+        "The slopes stay as steep as without. Does the penalty reach the parameters?",
+        "(total + weight * F.sum(slope * slope)) / n.",
+    ),
+    "check_devices": Hint(
+        "Which line of yours names a device or NumPy?",
+        "F and tn only: x knows where it is.",
+    ),
+}
 
 X = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.5], [0.0, 1.0, 1.0], [-2.0, 0.5, 0.0]])
 T = np.array([0, 1, 1, 0])

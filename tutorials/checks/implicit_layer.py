@@ -5,15 +5,41 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import gradient_check
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
-
-HINTS = (
-    "forward gets arrays: xp = tn.namespace_of(m), then xp.sin, xp.cos and xp.sign. At its end: "
-    "self.retain_inputs((1,)), self.retain_outputs((0,)), return (angle,).",
-    "(1 - e cos E) dE = dM + sin E de. So dE/dM = 1 / (1 - e cos E), dE/de is sin E times that.",
-    "In backward: (e,) = self.get_retained_inputs(), (angle,) = self.get_retained_outputs(). Then "
-    "gm = gy / (1.0 - e * F.cos(angle)), and the result is (gm, gm * F.sin(angle)).",
+from tinynode_course.checks import (
+    CheckFailed,
+    Hint,
+    expect_close,
+    expect_equal,
+    expect_true,
+    solution,
 )
+
+HINTS = {
+    "check_solution": Hint(
+        "Put your result into the equation. What is left over?",
+        "Newton: E - (E - e sin E - M) / (1 - e cos E), 20 rounds.",
+    ),
+    "check_shapes_and_dtypes": Hint(
+        "Which number in your loop has 64 bits?",
+        "Numbers of Python, functions of xp.",
+    ),
+    "check_gradient": Hint(
+        "Differentiate the equation itself, on both sides. How does E move with M, and with e?",
+        "(1 - e cos E) dE = dM + sin E de.",
+    ),
+    "check_second_order": Hint(
+        "Where in backward does a Variable become an array?",
+        "F.cos and F.sin of the retained Variables.",
+    ),
+    "check_cost": Hint(
+        "Which two arrays stand in the formula of the gradient?",
+        "e and E: retain_inputs((1,)), retain_outputs((0,)).",
+    ),
+    "check_training": Hint(
+        "The descent goes elsewhere. Which sign has the gradient of e?",
+        "dE/de = sin E / (1 - e cos E).",
+    ),
+}
 
 M = np.array([-2.5, -0.4, 0.0, 0.3, 1.7, 3.0])
 E = np.array([0.05, 0.8, 0.5, 0.9, 0.6, 0.3])

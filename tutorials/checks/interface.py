@@ -3,13 +3,22 @@
 import numpy as np
 
 import tinynode as tn
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, solution
+from tinynode_course.checks import CheckFailed, Hint, expect_close, expect_equal, solution
 
-HINTS = (
-    "The rate of f(v) is f'(v) * rate: for sin it is np.cos(x.value) * x.rate.",
-    "The derivative of sqrt(v) is 1 / (2 sqrt(v)). The rate of a sum is np.sum(x.rate).",
-    "__array_namespace__ returns XP. asarray returns a Dual as it is, and else Dual(x, 0.0).",
-)
+HINTS = {
+    "check_namespace": Hint(
+        "Which object tells the code of others where exp stands?",
+        "__array_namespace__ returns XP. asarray returns a Dual as it is, and else Dual(x, 0.0).",
+    ),
+    "check_functions": Hint(
+        "A number moves at a rate. At which rate does a function of the number move?",
+        "exp: e^v rate. sin: cos(v) rate. sqrt: rate / (2 sqrt(v)). sum: the sum of the rates.",
+    ),
+    "check_code_of_others": Hint(
+        "The long function is made of short ones. Which of them has a wrong rate alone?",
+        "The rate of f(g(x)) comes out by itself if each function is right.",
+    ),
+}
 POINT = np.array([0.5, 1.0, 2.0])
 
 

@@ -4,13 +4,31 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import functions as F
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, solution
+from tinynode_course.checks import CheckFailed, Hint, expect_close, expect_equal, solution
 
-HINTS = (
-    "Row i is pullback(u)[0] with u = 1 at i and 0 elsewhere. Column j is J v with v = 1 at j.",
-    "A column may take a colour if no column of the colour has an entry in one of its rows.",
-    "The product of a colour has the entry of column j in each row where column j has an entry.",
-)
+HINTS = {
+    "check_rows": Hint(
+        "Which question to the pullback gives one row of the matrix?",
+        "Row i = pullback(u)[0] with u = 1 at i, 0 elsewhere.",
+    ),
+    "check_columns": Hint(
+        "Which direction gives one column of the matrix?",
+        "Column j = J v with v = 1 at j; the columns stand side by side.",
+    ),
+    "check_colours": Hint(
+        "When may two columns share one pass?",
+        "A column takes the first colour whose columns have no entry in one of its rows.",
+    ),
+    "check_by_colours": Hint(
+        "A pass gives a sum of columns. Which column does the number of a row belong to?",
+        "The one column of the colour with an entry in this row.",
+    ),
+    "check_cheapest": Hint(
+        "How many passes do rows cost, and how many do columns cost?",
+        "rows: one pass per result. columns: one per argument. colours: one per colour. The "
+        "smallest number wins.",
+    ),
+}
 M = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]])
 
 

@@ -7,20 +7,45 @@ import numpy as np
 
 from tinynode_course.checks import (
     CheckFailed,
+    Hint,
     expect_close,
     expect_equal,
     expect_true,
     solution,
 )
 
-HINTS = (
-    "needed_lines: keep a set of wanted names, at first the outputs. Go through reversed(lines). "
-    "A line with a wanted name is kept, and the names that it reads are wanted as well.",
-    "loop_of: make three lists of statements: elements of the inputs, lines, stores of the "
-    "outputs. Replace @ at the very end, in the whole text.",
-    "bytes_of: a set counts each name once. The loop reads from memory names of inputs alone.",
-    "The derivative of tanh(t) is 1 - tanh(t)^2, and z is tanh(t). So b@GRAD needs z only.",
-)
+HINTS = {
+    "check_needed_lines": Hint(
+        "Go backward from the outputs. When is a line wanted, and what does it want itself?",
+        "wanted = the outputs; for reversed lines: kept if its name is wanted, and then the "
+        "names that it reads are wanted too.",
+    ),
+    "check_one_loop": Hint(
+        "Which arrays come in, which go out, and how many loops does the function have?",
+        "Three lists of statements in one loop: loads, lines, stores.",
+    ),
+    "check_the_numbers": Hint(
+        "Which element does each name stand for inside of the loop?",
+        "Each line computes one const double from doubles.",
+    ),
+    "check_what_is_read": Hint(
+        "How often is one element read, and which elements does nobody need?",
+        "Loads for the needed inputs only, each once; stores for the outputs only.",
+    ),
+    "check_the_compiled_loop": Hint(
+        "What does the compiler see that a reader of the text overlooks?",
+        "Types, semicolons, brackets, and pow for powers.",
+    ),
+    "check_bytes": Hint(
+        "Which numbers go through memory in one pass per line, and which in one loop?",
+        "A pass: each name read once, one written. The loop: needed inputs and outputs. Times"
+        " 8 bytes.",
+    ),
+    "check_gradient_lines": Hint(
+        "The derivative of tanh needs a value that is there already. Which?",
+        "z = tanh(t): dz/dt = 1 - z^2; then times z@GRAD, then times w or x.",
+    ),
+}
 FORM = re.compile(
     r"void loop ?\((?P<parameters>[^()]*)\) ?\{ ?for ?\(long i = 0; i < n; (?:i\+\+|\+\+i)\) ?\{"
     r"(?P<body>[^{}]*)\} ?\}"

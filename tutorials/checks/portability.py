@@ -9,16 +9,34 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import gradient_check
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, solution
+from tinynode_course.checks import CheckFailed, Hint, expect_close, expect_equal, solution
 
-HINTS = (
-    "xp = tn.namespace_of(x) gives the library of x. It has abs, exp, log1p and mean. A method "
-    "such as y.mean(...) becomes a function: xp.mean(y, ...).",
-    "np.log(2.0) is a 64-bit number, which makes all of y 64-bit. math.log(2.0) is a number of "
-    "Python, and takes the dtype of the array beside it.",
-    "In backward: F.tanh(x), and F.reshape(g, (-1, 1)) to give g its second axis. All of it are "
-    "Variables: no .array, and no tn.Variable(...) around the result.",
-)
+HINTS = {
+    "check_numpy_and_fast": Hint(
+        "Which function is it, for one number, and over which axis is its mean?",
+        "log(cosh x) = |x| + log1p(e^(-2 |x|)) - log 2, then the mean over axis 1.",
+    ),
+    "check_box": Hint(
+        "Which of your lines knows only NumPy, and which library would the array name itself?",
+        "xp = tn.namespace_of(x); xp.abs, xp.exp, xp.log1p, xp.mean(y, axis=1).",
+    ),
+    "check_dtype": Hint(
+        "Which number in your formula has 64 bits and makes everything around it wide?",
+        "math.log(2.0) is a number of Python, np.log(2.0) is not.",
+    ),
+    "check_twice": Hint(
+        "Where in backward does a Variable become an array?",
+        "F.tanh(x) * F.reshape(g, (-1, 1)) / x.shape[1]: Variables throughout.",
+    ),
+    "check_source": Hint(
+        "Which line still names NumPy, and what would name the library of x in its place?",
+        "tn.namespace_of(x) in forward, tn.asarray outside.",
+    ),
+    "check_strict": Hint(
+        "Which method of your array is no function of the standard?",
+        "Functions of xp in place of methods: xp.mean(y, axis=1).",
+    ),
+}
 
 
 class Box:

@@ -4,22 +4,48 @@ import numpy as np
 
 from tinynode_course.checks import (
     CheckFailed,
+    Hint,
     expect_close,
     expect_equal,
     expect_true,
     solution,
 )
 
-HINTS = (
-    "Weighted mean: add count * gradient for each rank with count > 0. Divide by sum(counts). "
-    "0 * NaN is NaN, so a product with the count 0 does not help.",
-    "reduce_scatter: a piece begins at the rank after its last rank. Piece r ends at rank r, so "
-    "rank r + 1 sends it first. In step s, rank r sends piece (r - 1 - s) % p.",
-    "allgather: in step 0, rank r sends its finished piece r. Afterwards a rank sends what it "
-    "received last: in step s, piece (r - s) % p.",
-    "Rank r receives the piece that rank r - 1 sends. So replace r by r - 1 in the index.",
-    "Cost: 2 (p - 1) messages of size / p bytes, and compute / p before.",
-)
+HINTS = {
+    "check_weighted_mean": Hint(
+        "Ranks have different numbers of examples. How much does each rank count?",
+        "sum of count * gradient / sum of counts.",
+    ),
+    "check_a_rank_without_examples": Hint(
+        "What is zero times something that is no number?",
+        "Leave a gradient out if its count is 0.",
+    ),
+    "check_reduce_scatter": Hint(
+        "Which piece must a rank send first, so that the last addition happens at the right rank?",
+        "In step s rank r sends piece (r - 1 - s) % p; the receiver adds.",
+    ),
+    "check_allgather": Hint(
+        "After the first part each rank has one finished piece. What does it send in step 0, "
+        "and then?",
+        "In step s rank r sends piece (r - s) % p; the receiver replaces its own.",
+    ),
+    "check_ring_allreduce": Hint(
+        "Which lengths have the pieces if the array does not divide by the number of ranks?",
+        "np.array_split, reduce_scatter, allgather, np.concatenate, in the dtype of the parts.",
+    ),
+    "check_what_is_sent": Hint(
+        "How many steps does the ring make, and how much does each rank send in one?",
+        "2 (p - 1) steps, one piece each.",
+    ),
+    "check_arrays_of_their_own": Hint(
+        "Which arrays share memory with the ones that came in?",
+        "array_split gives views: a = a + b makes another array, a += b does not.",
+    ),
+    "check_step_seconds": Hint(
+        "Which part of a step gets shorter with more ranks, and which does not?",
+        "compute / p + 2 (p - 1) (alpha + beta size / p).",
+    ),
+}
 RANKS = (1, 2, 3, 4, 7)
 LOOK = "np.array_split(part, p) gives p pieces, also of a length that p does not divide."
 

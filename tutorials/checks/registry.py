@@ -6,6 +6,7 @@ import numpy as np
 
 from tinynode_course.checks import (
     CheckFailed,
+    Hint,
     expect_close,
     expect_equal,
     expect_raises,
@@ -13,15 +14,46 @@ from tinynode_course.checks import (
     solution,
 )
 
-HINTS = (
-    "register(name, grad) returns an inner function, which gets the function, puts OpInfo into "
-    "REGISTRY, and returns the function. The check for a taken name stands in there.",
-    "run walks through the program twice: once to look at the names (a set of all names that were "
-    "read or written so far), and, if all is well, once to run. What is in the scope does not "
-    "matter for the first walk.",
-    "grad_op: Op(REGISTRY[op.type].grad, [*op.inputs, *op.outputs, the outputs' names + '@GRAD'], "
-    "the inputs' names + '@GRAD').",
-)
+HINTS = {
+    "check_register": Hint(
+        "What should a decorated function still be after the decoration, and which facts does"
+        " the registry keep?",
+        "register(name, grad) returns an inner function: it puts OpInfo(function, grad) into "
+        "REGISTRY and returns the function.",
+    ),
+    "check_taken": Hint(
+        "Two authors choose one name. When do you notice, and what is written by then?",
+        "if name in REGISTRY: raise ValueError with the name, before anything is written.",
+    ),
+    "check_run": Hint(
+        "A line names its inputs. Where do you find their arrays, and where do the results go?",
+        "For each operator: the inputs from the scope by name, the function, each output into"
+        " the scope by name.",
+    ),
+    "check_again": Hint(
+        "The names of the first run stand in the scope. Do they count against the second run?",
+        "Only names in the program count.",
+    ),
+    "check_overwriting": Hint(
+        "Which names may an output not have, and when must this be known?",
+        "First walk: a set of all names read or written so far; an output must not be in it. "
+        "Second walk: run.",
+    ),
+    "check_mul_and_tanh": Hint(
+        "Which values does the derivative of a product need, and which the derivative of tanh?",
+        "z = x y: (g y, g x). y = tanh(x): g (1 - y^2), with the output y.",
+    ),
+    "check_grad_op": Hint(
+        "What does a gradient operator read, and what does it write?",
+        "reads: inputs, outputs, the outputs' names + '@GRAD'; writes: the inputs' names + "
+        "'@GRAD'.",
+    ),
+    "check_gradients": Hint(
+        "Each part passed alone. Under which name does each result stand when the next line "
+        "looks for it?",
+        "run writes every output under its own name, in order.",
+    ),
+}
 
 
 @contextmanager

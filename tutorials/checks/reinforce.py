@@ -7,19 +7,36 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import expect_close, expect_equal, expect_gradients, expect_true
+from tinynode_course.checks import Hint, expect_close, expect_equal, expect_gradients, expect_true
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "forward: subtract the largest score of each row, take the scores at np.arange(n) and "
-    "self.actions, and subtract the logarithm of the sum of e^s. Keep the input.",
-    "backward: one_hot = np.eye(s.shape[1])[self.actions]; the gradient is gy[:, None] * (one_hot "
-    "- probabilities(s)).",
-    "returns: go from the last step to the first, later = rewards[:, t] + discount * later. "
-    "baseline: (the sum over the episodes - the episode itself) / (episodes - 1).",
-    "policy_loss: the sum of log_probability(scores, actions.reshape(-1)) * weights, where "
-    "weights = -advantage.reshape(-1) / episodes is an array.",
-)
+HINTS = {
+    "check_values": Hint(
+        "Which number of a row counts, and where could the exponential be too large?",
+        "score of the action - log of the sum of e^score, after subtracting the largest score.",
+    ),
+    "check_gradients": Hint(
+        "How does the logarithm of one probability move if the score of another action grows?",
+        "gs = gy (one_hot - p).",
+    ),
+    "check_returns": Hint(
+        "Which rewards can a move still change?",
+        "R_t = r_t + discount R_(t+1), from the last step to the first.",
+    ),
+    "check_baseline": Hint(
+        "Whose rewards may a fair comparison use, and whose not?",
+        "(the sum over the episodes - the episode itself) / (episodes - 1).",
+    ),
+    "check_loss": Hint(
+        "In which direction should a move's probability go if it earned more than the others?",
+        "The sum of log p(action) * (-advantage / episodes).",
+    ),
+    "check_mean": Hint(
+        "The mean over all episodes should be exact. Which of your weights depends on the "
+        "move itself?",
+        "The baseline of an episode must not contain this episode.",
+    ),
+}
 
 
 def check_values(work: Any) -> None:

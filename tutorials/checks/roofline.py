@@ -4,22 +4,35 @@ import numpy as np
 
 from tinynode_course.checks import (
     CheckFailed,
+    Hint,
     expect_close,
     expect_equal,
     expect_true,
     solution,
 )
 
-HINTS = (
-    "roof: the smaller one of two limits. ridge: where intensity * bandwidth is the peak.",
-    "bytes_per_flop: itemsize * (rows + columns) bytes, for 2 * rows * columns flops.",
-    "lines_loaded: the number of a line is address // line. Keep a list with the oldest line "
-    "first. A line that is there moves to the end of the list, and nothing is loaded.",
-    "product_in_blocks: y of zeros, and three loops: range(0, m, size), range(0, n, size), "
-    "range(0, length, size). Add multiply(block of a, block of b) to the block of y.",
-    "A slice may end behind the array: a[i : i + size] is then shorter. So the last blocks need "
-    "no case of their own.",
-)
+HINTS = {
+    "check_roof": Hint(
+        "Two things limit a program. Which one is smaller at this intensity?",
+        "roof = min(peak, intensity * bandwidth); ridge: intensity = peak / bandwidth.",
+    ),
+    "check_bytes_per_flop": Hint(
+        "A tile of rows and columns: which numbers are read, and how many products are made?",
+        "itemsize (rows + columns) bytes for 2 rows columns flops.",
+    ),
+    "check_lines_loaded": Hint(
+        "Which line leaves a full cache, and what does a read do to a line that is there?",
+        "line = address // 64; a list with the oldest first; a read moves a line to the end.",
+    ),
+    "check_product": Hint(
+        "Which blocks of the two factors meet in one block of the result?",
+        "y[i, j] += a[i, k] b[k, j] over all k blocks; a slice at the end may be shorter.",
+    ),
+    "check_blocks": Hint(
+        "How large is the largest block that you hand on, and how often is one multiplied?",
+        "Three loops over range(0, length, size), one call of multiply in the innermost.",
+    ),
+}
 
 
 def called(what, function, *arguments):

@@ -7,18 +7,32 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import expect_close, expect_equal, expect_gradients, expect_true
+from tinynode_course.checks import Hint, expect_close, expect_equal, expect_gradients, expect_true
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "weights_of: offsets gives down (n, height) and right (n, width). down[:, :, None] ** 2 + "
-    "right[:, None, :] ** 2 is (n, height, width); sizes[:, None, None] fits beside it.",
-    "forward: keep the three inputs. np.einsum('nhw,nc->hwc', w, colours) adds up the splats.",
-    "backward: s = np.einsum('hwc,nc->nhw', gy, colours) * w. The gradient of the colours is "
-    "np.einsum('nhw,hwc->nc', w, gy).",
-    "backward: the derivative of w is w down / size^2 for the row, w right / size^2 for the "
-    "column, and w (down^2 + right^2) / size^3 for the size. Multiply by s, sum over the pixels.",
-)
+HINTS = {
+    "check_weights": Hint(
+        "How far is a pixel from the middle of a splat, in two directions?",
+        "w = e^(-(down^2 + right^2) / (2 size^2)).",
+    ),
+    "check_picture": Hint(
+        "What does each splat add to a pixel?",
+        "y = the sum over the splats of w c: np.einsum('nhw,nc->hwc', w, colours).",
+    ),
+    "check_gradients": Hint(
+        "A splat moves a little. How does its weight at a pixel move?",
+        "s = (gy . c) w; row: s down / size^2; column: s right / size^2; size: s (down^2 + "
+        "right^2) / size^3; colours: the sum of w gy.",
+    ),
+    "check_dtype": Hint(
+        "Which array of yours begins with 64 bits?",
+        "np.arange(..., dtype=...) and np.zeros(..., dtype=...).",
+    ),
+    "check_kept": Hint(
+        "Which large array could backward compute again?",
+        "retain_inputs((0, 1, 2)) only; the weights are computed again.",
+    ),
+}
 
 
 def _draw(seed: int, n: int, height: int, width: int) -> list[Any]:

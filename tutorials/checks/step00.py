@@ -7,14 +7,20 @@ from typing import Any
 import numpy as np
 
 import tinynode as tn
-from tinynode_course.checks import CheckFailed, expect_close, expect_true, solution
+from tinynode_course.checks import CheckFailed, Hint, expect_close, expect_true, solution
 
-HINTS = (
-    "A gradient points uphill: to a larger loss. Which sign moves a parameter downhill?",
-    "update: `p.array = p.array - learning_rate * p.grad`.",
-    "Try learning rates ten times as large and ten times as small, with python step00.py. Then "
-    "try numbers between the best two: the answer lies between 1 and 10.",
-)
+HINTS = {
+    "check_update": Hint(
+        "A gradient points uphill, to a larger loss. Which sign moves a parameter downhill, "
+        "and how far does the step go?",
+        "new parameter = old parameter - learning_rate * gradient, for each parameter.",
+    ),
+    "check_learning_rate": Hint(
+        "What does the loss do with a rate ten times as large, and with a rate ten times as "
+        "small?",
+        "The answer lies between 1 and 10: try numbers between the best two.",
+    ),
+}
 
 WANTED = 0.15
 

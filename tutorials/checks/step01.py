@@ -6,17 +6,48 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.careful import expect_careful
-from tinynode_course.checks import expect_close, expect_equal, expect_raises, expect_true, leads_to
+from tinynode_course.careful import CARE, expect_careful
+from tinynode_course.checks import (
+    Hint,
+    expect_close,
+    expect_equal,
+    expect_raises,
+    expect_true,
+    leads_to,
+)
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "Begin with FunctionNode.apply: three lines, and the return. Then Negative, Exp and negative.",
-    "An operation is a class with a forward, and a short function beside it. Exp and Negative "
-    "differ from Square in one line each.",
-    "forward takes a tuple of arrays: (x,) = inputs. It returns a tuple: mind the comma.",
-    "Exp.forward ends with `return (np.exp(x),)`, and exp(x) is `return Exp().apply((x,))[0]`.",
-)
+HINTS = {
+    "check_box": Hint(
+        "Which facts does a box keep, and what does a box that nobody computed say of its "
+        "creator?",
+        "Variable(array, name) keeps the array itself, the name, and None as the creator.",
+    ),
+    "check_values": Hint(
+        "What does forward get, and in which form must the result leave forward?",
+        "forward takes a tuple of arrays, (x,) = inputs, and returns a tuple: mind the comma."
+        " Exp and Negative differ from Square in one line each.",
+    ),
+    "check_edges": Hint(
+        "Who ties a result to the operation, and the operation to the boxes?",
+        "apply: self.inputs are the boxes that came in, self.outputs the boxes that go out; "
+        "each output has self as the creator.",
+    ),
+    "check_each_use_is_new": Hint(
+        "One object stands for one use. How many objects do two calls make with your lines?",
+        "exp(x) is apply of a new Exp(): a new object in each call.",
+    ),
+    "check_two_outputs": Hint(
+        "An operation returns two arrays. How many boxes does your loop make, and who is the "
+        "creator of each?",
+        "outputs = a box for each array of the tuple; every box gets the same creator.",
+    ),
+    "check_missing_comma": Hint(
+        "What does Python make of a result in brackets without a comma, and who could notice?",
+        "apply: a result of forward that is no tuple is a TypeError.",
+    ),
+    "check_care": CARE,
+}
 
 GUARDS = ("check_box", "check_missing_comma")
 

@@ -6,18 +6,43 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import expect_close, expect_equal, expect_true
+from tinynode_course.checks import Hint, expect_close, expect_equal, expect_true
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "Begin with Variable: one more line in __init__, self.grad = None. Then give each operation "
-    "a method backward; the page shows that of Square.",
-    "backward needs the arrays that forward had. apply keeps them: self.input_arrays = arrays, "
-    "with arrays = tuple(x.array for x in inputs).",
-    "grad_outputs is a tuple with one array: (gy,) = grad_outputs. Return a tuple as well.",
-    "The last lines: Negative `return (-gy,)`, Exp `return (gy * np.exp(x),)`, Sin "
-    "`return (gy * np.cos(x),)`, after (x,) = self.input_arrays.",
-)
+HINTS = {
+    "check_grad_is_none": Hint(
+        "What does a box know of a gradient before any backward pass?",
+        "A new box has grad None: one more line in Variable.__init__.",
+    ),
+    "check_base_class": Hint(
+        "What should the base class do for an operation whose author wrote no derivative?",
+        "FunctionNode.backward raises NotImplementedError, as forward does.",
+    ),
+    "check_sin": Hint(
+        "Which three things make a new operation: which class, which method, which short "
+        "function?",
+        "Sin is a class with forward; sin(x) is Sin().apply((x,))[0].",
+    ),
+    "check_derivatives": Hint(
+        "Where is the derivative taken: at the number that came in, or at the number that "
+        "went out?",
+        "square: 2 x; negative: -1; exp: e^x; sin: cos(x); each at the input x, which apply "
+        "keeps in self.input_arrays.",
+    ),
+    "check_chain_rule": Hint(
+        "Somebody hands you the gradient of the output. Where does this number stand in your "
+        "formula?",
+        "gx = gy * (local derivative); (gy,) = grad_outputs, and a tuple goes back.",
+    ),
+    "check_chain": Hint(
+        "Three backward calls follow each other. What does each call get, and from whom?",
+        "dy/dx = dy/db * db/da * da/dx: each backward multiplies what came by its own derivative.",
+    ),
+    "check_backward_changes_nothing": Hint(
+        "To whom do the arrays belong that your backward reads, and does a line write into one?",
+        "gy * 2.0 makes a new array; gy *= 2.0 writes into the array of somebody else.",
+    ),
+}
 
 GUARDS = ("check_sin",)
 

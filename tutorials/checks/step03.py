@@ -8,18 +8,42 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true
+from tinynode_course.checks import CheckFailed, Hint, expect_close, expect_equal, expect_true
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "numerical_grad: the page shows the whole function. Mind the line that puts the element back.",
-    "check_backward has four parts: make a Variable of x_data.copy(), call backward of the "
-    "creator with (0,) and (y_grad,), measure, compare.",
-    "For measuring, write a function f without arguments that returns (function(x).array,). "
-    "Give numerical_grad f, (x.array,), (y_grad,) and eps. It returns a tuple.",
-    "The last part: `if not np.allclose(gx, measured, rtol=rtol, atol=atol):`, then "
-    "`raise AssertionError(...)` with both arrays in the text.",
-)
+HINTS = {
+    "check_slope": Hint(
+        "Two heights and a distance give a slope. Which two places do you measure, and what "
+        "do you put back?",
+        "slope = (f(x + eps) - f(x - eps)) / (2 eps), summed with the weights grad_outputs; "
+        "then the old number goes back into the array.",
+    ),
+    "check_two_inputs": Hint(
+        "One number moves. Which outputs change, and which weight does each output have?",
+        "The number for one element is the sum over all outputs of grad_output * (difference "
+        "of the output) / (2 eps).",
+    ),
+    "check_eps": Hint(
+        "How far apart are the two places at which you measure, and by which distance do you "
+        "divide?",
+        "The two places are x + eps and x - eps: their distance is 2 eps.",
+    ),
+    "check_right_ones": Hint(
+        "A measurement is never exact. How much difference do you allow?",
+        "np.allclose(gx, measured, rtol=rtol, atol=atol) allows atol + rtol * |measured|.",
+    ),
+    "check_wrong_ones": Hint(
+        "Think of one element, of a sign, of a factor. Which wrong gradients would your "
+        "comparison still call right?",
+        "gx comes from backward with y_grad, measured comes from numerical_grad with the same"
+        " y_grad: compare all elements.",
+    ),
+    "check_data_stay": Hint(
+        "A measurement moves numbers. Whose numbers do you move: your own, or those of the "
+        "caller?",
+        "Measure on x_data.copy().",
+    ),
+}
 
 POINTS = np.array([0.3, -1.2, 2.0])
 GY = np.array([2.0, -1.0, 0.5])

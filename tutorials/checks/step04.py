@@ -7,19 +7,49 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.careful import expect_careful
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true
+from tinynode_course.careful import CARE, expect_careful
+from tinynode_course.checks import CheckFailed, Hint, expect_close, expect_equal, expect_true
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "Begin with core/backprop.py and the method Variable.backward: the first two checks need no "
-    "more. Then the operations with two inputs, then the operators.",
-    "core/variable.py: class Variable(Operators), with the operators of core/operators.py. The "
-    "method backward is a single call: backprop.backward(self).",
-    "For 2.0 - x Python calls x.__rsub__(2.0): the other operand is on the left. So "
-    "mynode.subtract(other, self).",
-    "Subtract.backward ends with `return gz, -gz`, where (gz,) = grad_outputs.",
-)
+HINTS = {
+    "check_chain": Hint(
+        "Begin at the result and go back. Which gradient does each operation get, and where "
+        "does its answer go?",
+        "For an operation: gradients of its outputs in, gradients of its inputs out; each "
+        "x.grad is set.",
+    ),
+    "check_given_start": Hint(
+        "What is the gradient of the result itself, and what if somebody has set another one?",
+        "y.grad begins as ones of the shape of y, only if y.grad is None.",
+    ),
+    "check_operators": Hint(
+        "Which of the two operands stands on the left, and which method does Python call then?",
+        "For 2.0 - x Python calls x.__rsub__(2.0): the other operand is on the left, so the "
+        "result is other - self.",
+    ),
+    "check_two_inputs": Hint(
+        "Move only the first input a little, then only the second. How does the result move "
+        "each time?",
+        "z = x + y: (gz, gz). z = x - y: (gz, -gz). z = x * y: (gz * y, gz * x).",
+    ),
+    "check_tree": Hint(
+        "A result has two ways back. Which of the inputs does your walk still have to visit?",
+        "The list gets the creators of all inputs of each operation that ran.",
+    ),
+    "check_long_chain": Hint(
+        "What happens to a gradient that passes 100,001 minus signs, and how deep does your "
+        "walk go?",
+        "A loop with a list, while waiting: pop one, run one, add its creators. Python stops "
+        "a recursion at about 1,000 calls.",
+    ),
+    "check_line": Hint(
+        "Each part passed alone. Which gradient of the loss decides in which direction w and "
+        "b move?",
+        "w - 0.1 * w.grad with a new box in each round: dw = 2 e x, db = 2 e, where e is the "
+        "error.",
+    ),
+    "check_care": CARE,
+}
 
 
 def _box(work: Any, value: float) -> Any:

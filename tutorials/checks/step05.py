@@ -6,16 +6,48 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import expect_close, expect_equal
+from tinynode_course.checks import Hint, expect_close, expect_equal
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "The gradient of a box is the sum of the contributions of all uses. Which line of "
-    "run_backward stores a gradient?",
-    "There are two cases: x.grad is None, or x.grad has a contribution already.",
-    "x.grad = gx if x.grad is None else x.grad + gx. A line x.grad += gx changes the array, which "
-    "other boxes hold, too.",
-)
+HINTS = {
+    "check_x_times_x": Hint(
+        "Two contributions arrive at the same box. What happens to the first when the second "
+        "comes?",
+        "x.grad is the sum of all contributions; the first one starts the sum.",
+    ),
+    "check_x_plus_x": Hint(
+        "The two contributions are the same array. Which array does your sum write to?",
+        "x.grad + gx makes a new array; x.grad += gx writes into an array that others hold.",
+    ),
+    "check_diamond": Hint(
+        "Two ways lead from x to the result. How do the contributions of both ways meet?",
+        "dx = cos(x) * x^2 + sin(x) * 2 x: a sum of two ways.",
+    ),
+    "check_shared_array": Hint(
+        "An addition hands one array to two boxes. Who sees the change if you write into the "
+        "array?",
+        "Never write into gx: x.grad = x.grad + gx is another array.",
+    ),
+    "check_three_uses": Hint(
+        "How many contributions does a box get that is used three times, and how many survive"
+        " in your lines?",
+        "x * x + x at 3: 3 + 3 + 1 = 7.",
+    ),
+    "check_used_once": Hint(
+        "A box is used once. Does your sum begin with something that does not belong to the "
+        "gradient?",
+        "The first contribution is stored as it is, for x.grad is None.",
+    ),
+    "check_two_backwards": Hint(
+        "What should a second backward do with the gradient of the first, and how does one "
+        "start anew?",
+        "Gradients of leaves add up; cleargrad sets grad to None, and touches no array.",
+    ),
+    "check_parabola": Hint(
+        "Which sum does the gradient of a parameter hold at the moment when the parameter moves?",
+        "cleargrad for each parameter, then backward, then p.array - 0.1 * p.grad.",
+    ),
+}
 
 GUARDS = ("check_used_once",)
 

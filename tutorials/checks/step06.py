@@ -7,17 +7,44 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import expect_close, expect_equal, expect_true
+from tinynode_course.checks import Hint, expect_close, expect_equal, expect_true
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "Three rules: a leaf has rank 0; an operation has the largest rank of its inputs; an output "
-    "has the rank of its operation plus 1. Where is an operation connected with its boxes?",
-    "Variable.__init__ has one more line: self.rank = 0. The other two rules are two lines in "
-    "FunctionNode.apply.",
-    "In apply: self.rank = max(x.rank for x in inputs), and in the loop over the outputs "
-    "y.rank = self.rank + 1.",
-)
+HINTS = {
+    "check_ranks": Hint(
+        "How many operations stand between a box and the leaves, at most?",
+        "leaf: 0. Operation: the largest rank of its inputs. Output: the rank of its "
+        "operation + 1.",
+    ),
+    "check_inner_box": Hint(
+        "When is the gradient of an inner box complete, and when does your walk use it?",
+        "An operation runs after all users of its output: the operation with the largest rank"
+        " first.",
+    ),
+    "check_both_orders": Hint(
+        "Two operations wait. Which one may run first, and which number tells you?",
+        "The heap gives the smallest entry first, so an entry begins with -function.rank.",
+    ),
+    "check_long_and_short_ways": Hint(
+        "A long way and a short way lead to one box. Which way must be walked to its end "
+        "before the box passes on?",
+        "rank = max of the ranks of all inputs, not of the first one alone.",
+    ),
+    "check_each_runs_once": Hint(
+        "How do you notice that an operation waits already when its second user arrives?",
+        "A set of the operations seen so far: push an operation only once.",
+    ),
+    "check_random_programs": Hint(
+        "Draw a box with two users at different depths. In which order do the operations run "
+        "with your rule?",
+        "The largest rank first, each operation once, all contributions added.",
+    ),
+    "check_equal_ranks": Hint(
+        "Two entries of the heap begin with equal numbers. What does the heap compare next?",
+        "An entry is (-rank, a number that grows, function): the number is different for each"
+        " entry.",
+    ),
+}
 
 GUARDS = ("check_equal_ranks",)
 

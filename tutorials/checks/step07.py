@@ -7,20 +7,57 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.careful import expect_careful
-from tinynode_course.checks import expect_close, expect_equal, expect_raises, expect_true
+from tinynode_course.careful import CARE, expect_careful
+from tinynode_course.checks import Hint, expect_close, expect_equal, expect_raises, expect_true
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "Write the two shapes in two lines, so that they end in the same column. Each column where "
-    "shape has a 1, or nothing at all, is an axis to sum over.",
-    "Two sorts of axes: new = g.ndim - len(shape) axes in front, which shape does not have; then "
-    "those where shape has a 1. The second sort must stay, with length 1: keepdims=True.",
-    "unbroadcast: g = g.sum(axis=tuple(range(new))), then return g.sum(axis=..., keepdims=True) "
-    "with the axes where shape has a 1.",
-    "Sum.backward: kept = the shape of the input with 1 at self.axes; gx = "
-    "np.broadcast_to(gy.reshape(kept), shape).copy().",
-)
+HINTS = {
+    "check_shapes": Hint(
+        "Whose shape is the shape of a box?",
+        "shape, ndim, size and dtype are properties that ask self.array.",
+    ),
+    "check_the_example": Hint(
+        "Write the two shapes in two lines, so that both end in the same column. Over which "
+        "columns was something repeated?",
+        "Two sorts of axes are summed: those that shape does not have, in front, and those "
+        "where shape has a 1. The second sort stays with length 1.",
+    ),
+    "check_many_shapes": Hint(
+        "Which axes did broadcasting add, which axes did it repeat, and which of the two must"
+        " stay?",
+        "new = g.ndim - len(shape). First sum over range(new), then over the axes where shape"
+        " has a 1, with keepdims=True.",
+    ),
+    "check_arithmetic": Hint(
+        "A row met a matrix. Which shape has the gradient that you compute, and which shape "
+        "must it have?",
+        "add: (g, g). subtract: (g, -g). multiply: (g y, g x). divide: (g / y, -g x / y^2). "
+        "Then unbroadcast to the shape of each input.",
+    ),
+    "check_numbers_and_arrays": Hint(
+        "A plain number stands beside an array of 32 bits. Which dtype has the box that you "
+        "make of the number?",
+        "np.asarray(y, np.result_type(x.array, y)): a number of Python takes the dtype of the"
+        " array beside it.",
+    ),
+    "check_shape_operations": Hint(
+        "What did forward do with each element: move, repeat or add up? What undoes this for "
+        "gradients?",
+        "reshape: reshape back. broadcast_to: sum_to. sum_to: broadcast_to, as a copy.",
+    ),
+    "check_reductions": Hint(
+        "How does the sum move if one of its elements moves, and which axes does the gradient"
+        " miss?",
+        "gx = gy with the summed axes of length 1, repeated to the shape of x; the mean "
+        "divides by the number of elements.",
+    ),
+    "check_gradients_are_checked": Hint(
+        "Who compares the shape of a gradient with the shape of its input, and when?",
+        "run_backward calls check_shape(function, i, gx) for each gradient; the ValueError "
+        "names function and shapes.",
+    ),
+    "check_care": CARE,
+}
 
 PAIRS = 200
 

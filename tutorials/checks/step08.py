@@ -6,19 +6,38 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.careful import expect_careful
-from tinynode_course.checks import expect_close, expect_equal, expect_gradients, expect_true
+from tinynode_course.careful import CARE, expect_careful
+from tinynode_course.checks import Hint, expect_close, expect_equal, expect_gradients, expect_true
 from tinynode_course.mynode import reference
 
-HINTS = (
-    "Begin with Linear.backward and ReLU. Then Module.parameters, lecun_normal and Sequential.",
-    "Linear.backward: rows = gy.reshape(-1, w.shape[0]). gx = gy @ w. gw = rows.T @ the rows of "
-    "x. gb = rows.sum(axis=0). Return as many gradients as self.inputs has entries.",
-    "Module.parameters: a loop over waiting = [self]. A Parameter is found; of a Module, put "
-    "vars(value).values() in front of what waits; of a list or tuple, its entries. A set of ids "
-    "remembers what was seen.",
-    "ReLU: the gradient passes where x > 0: gy * (x > 0), with (x,) = self.input_arrays.",
-)
+HINTS = {
+    "check_relu": Hint(
+        "Move a negative input a little. Does the result move? And a positive one?",
+        "y = max(x, 0); gx = gy where x > 0, else 0; 0 at x = 0.",
+    ),
+    "check_linear": Hint(
+        "Which shapes have x, W and gy? Which product of two of them has the shape of the third?",
+        "y = x W^T + b. gx = gy W, gW = gy^T x, gb = the sum of the rows of gy. More axes in "
+        "front are rows: gy.reshape(-1, w.shape[0]).",
+    ),
+    "check_module": Hint(
+        "Where can a parameter hide in an object, and how do you avoid to find one twice?",
+        "A walk over vars(self): a Parameter is found, a Module or a list is opened, and a "
+        "set of ids remembers what was seen.",
+    ),
+    "check_layers": Hint(
+        "A sum of n products has n times the variance of one. Which variance must each weight"
+        " have?",
+        "lecun_normal: the deviation is the root of 1 / fan_in. Sequential: each layer gets "
+        "the output of the layer before.",
+    ),
+    "check_spirals": Hint(
+        "Each part passed alone. Which parameters does the training move, and does each get a"
+        " gradient?",
+        "parameters() finds the weight and the bias of each layer; the loss falls if all move.",
+    ),
+    "check_care": CARE,
+}
 
 _RNG = np.random.default_rng(12)
 X, W, B = _RNG.normal(size=(4, 3)), _RNG.normal(size=(2, 3)), _RNG.normal(size=2)

@@ -7,26 +7,34 @@ from typing import Any
 import numpy as np
 
 from tinynode.nn.datasets import load_digits
-from tinynode_course.careful import expect_careful
-from tinynode_course.checks import (
-    expect_close,
-    expect_gradients,
-    expect_raises,
-    expect_true,
-)
+from tinynode_course.careful import CARE, expect_careful
+from tinynode_course.checks import Hint, expect_close, expect_gradients, expect_raises, expect_true
 from tinynode_course.mynode import reference
 
-HINTS = (
-    "Begin with mean_squared_error and Optimizer.update, then SGD, log_softmax, "
-    "SoftmaxCrossEntropy and Adam.",
-    "log_softmax: shifted = x - x.max(axis=1, keepdims=True); from shifted, subtract the "
-    "logarithm of the row sums of exp(shifted).",
-    "SoftmaxCrossEntropy.backward: p = exp(log_softmax(x)); subtract 1 at each row's label; "
-    "divide by the number of rows; multiply by gloss. The gradient of the labels is None.",
-    "Adam.update_one: m = b1 * moments.get('m', 0.0) + (1 - b1) * grad, v likewise with "
-    "grad * grad; divide m by 1 - b1**count and v by 1 - b2**count; return the new array and "
-    "{'m': m, 'v': v}.",
-)
+HINTS = {
+    "check_cross_entropy": Hint(
+        "How does the loss move if one score grows: the score of the label, and the score of "
+        "another class?",
+        "loss = the mean of -log p[label]; gradient of the scores = (p - one_hot) / n, times "
+        "gloss. Subtract the largest score of a row before exp.",
+    ),
+    "check_mean_squared_error": Hint(
+        "What is averaged, and over how many numbers?",
+        "The mean of (x - t)^2; the gradient of x is 2 (x - t) / n.",
+    ),
+    "check_optimizers": Hint(
+        "Which numbers does a step need, which of them must last until the next step, and "
+        "which are counted?",
+        "SGD: p - lr g. Adam: m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2; both divided by"
+        " 1 - b^t; p - lr m / (sqrt(v) + eps).",
+    ),
+    "check_digits": Hint(
+        "Each part passed alone. Which objects do the loss, the clearing and the update talk "
+        "about?",
+        "In each round: cleargrads, backward, update, on the same list of parameters.",
+    ),
+    "check_care": CARE,
+}
 
 _RNG = np.random.default_rng(12)
 X = _RNG.normal(size=(4, 3))

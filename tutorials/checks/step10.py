@@ -6,19 +6,38 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import expect_close, expect_equal, expect_true
+from tinynode_course.checks import Hint, expect_close, expect_equal, expect_true
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "he_normal is lecun_normal with another variance: 2 / fan_in. In Linear, the weight comes "
-    "from initializer((out_size, in_size)).",
-    "dropout: kept = get_generator().random(x.shape) >= ratio is True with probability 1 - ratio. "
-    "As numbers, True is 1 and False is 0.",
-    "dropout: return x * (kept / (1.0 - ratio)).astype(x.dtype). Before that: return x if not "
-    "config.train.",
-    "AdamW.update_one: smaller = array - self.lr * self.weight_decay * array; then return "
-    "super().update_one(smaller, grad, moments, count).",
-)
+HINTS = {
+    "check_he_normal": Hint(
+        "What does relu do to the mean square of a signal, and which variance makes up for this?",
+        "he_normal: the variance is 2 / fan_in. Linear takes its weight from "
+        "initializer((out_size, in_size)).",
+    ),
+    "check_deep_signal": Hint(
+        "The signal passes thirty layers. By which factor does its mean square change in each?",
+        "mean square after a layer = fan_in * variance / 2 * mean square before: 1 for "
+        "variance 2 / fan_in.",
+    ),
+    "check_mask": Hint(
+        "Some numbers are dropped. By which factor must the others grow so that the mean stays?",
+        "kept = a random number >= ratio, one for each element; the result is x * kept / (1 -"
+        " ratio).",
+    ),
+    "check_gradient": Hint(
+        "Which numbers could pass forward, and what may pass backward?",
+        "y = x * mask, and Multiply knows: gx = gy * mask. The mask has the dtype of x.",
+    ),
+    "check_evaluation": Hint(
+        "Who reads the network outside of training, and what should dropout do then?",
+        "return x if config.train is false, or ratio is 0.",
+    ),
+    "check_adamw": Hint(
+        "Does the decay pass through the moments, or go straight to the parameter?",
+        "p - lr * weight_decay * p first; then a step of Adam with the gradient alone.",
+    ),
+}
 
 
 def check_he_normal(work: Any) -> None:

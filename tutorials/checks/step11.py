@@ -10,19 +10,41 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import expect_close, expect_equal, expect_true
+from tinynode_course.checks import Hint, expect_close, expect_equal, expect_true
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "Work in the order of the page, and run the check after each file: the first checks need "
-    "VariableNode and Variable only.",
-    "run_backward: targets as before; grad_outputs = the table's entries of function.outputs, "
-    "taken out with pop. An output is a weak reference: output() is the node, or None.",
-    "run_backward ends with a loop over function.inputs and the gradients: gradients[node] = gx "
-    "if node not in gradients else gradients[node] + gx.",
-    "write_to_leaves: for node, gx in gradients.items(): x = node.get_variable_or_none(). If x is "
-    "None, skip it. Else x.grad = gx if x.grad is None else x.grad + gx.",
-)
+HINTS = {
+    "check_nodes": Hint(
+        "Who holds whom? Which of the two references must not keep the other object alive?",
+        "Variable holds its node strongly; the node holds the Variable by weakref.ref.",
+    ),
+    "check_edges": Hint(
+        "Follow the references from a result to the leaves. Which of them must be strong, and"
+        " which would close a circle?",
+        "inputs: the nodes themselves. outputs: weakref.ref of each node.",
+    ),
+    "check_gradients": Hint(
+        "Two contributions meet at one node. Which entry of the table holds their sum?",
+        "gradients[node] = gx for the first one, gradients[node] + gx for further ones.",
+    ),
+    "check_leaves": Hint(
+        "When is the gradient of an inner node used up, and who keeps the gradients of leaves?",
+        "pop takes an output's gradient out of the table; what is left at the end belongs to "
+        "leaves, and adds to x.grad.",
+    ),
+    "check_dropped_variables": Hint(
+        "The Variable is gone, and its node is there. What does the backward pass still need?",
+        "The table has nodes as keys. write_to_leaves skips a node whose Variable is gone.",
+    ),
+    "check_memory": Hint(
+        "Draw the references as arrows. Where can you walk in a circle?",
+        "Variable -> node -> function -> input nodes; the way from function to outputs is weak.",
+    ),
+    "check_long_chain": Hint(
+        "How deep does Python have to call itself for a chain of 20,000 operations?",
+        "A loop with a heap, and no recursion.",
+    ),
+}
 
 GUARDS = ("check_gradients", "check_long_chain")
 

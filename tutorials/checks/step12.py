@@ -10,17 +10,44 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.careful import expect_careful
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true
+from tinynode_course.careful import CARE, expect_careful
+from tinynode_course.checks import CheckFailed, Hint, expect_close, expect_equal, expect_true
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "retain_inputs and retain_outputs are called in forward, with a tuple of positions: (0,) has "
-    "a comma. Their get_... partners are called in backward, and return tuples.",
-    "The derivative of e^x at x is e^x, and e^x is y. So Exp needs no input in its backward.",
-    "Exp and Tanh: self.retain_outputs((0,)) in forward, (y,) = self.get_retained_outputs() in "
-    "backward. Sin and Square: the same with inputs. Multiply: self.retain_inputs((0, 1)).",
-)
+HINTS = {
+    "check_pick": Hint(
+        "What stands in the result at a position that nobody asked for?",
+        "pick: a tuple as long as arrays, with None at all other positions.",
+    ),
+    "check_values": Hint(
+        "What does forward compute before any derivative is asked for?",
+        "tanh(x) by np.tanh.",
+    ),
+    "check_gradients": Hint(
+        "Which array does your formula need: the input, or the output? In which form does the"
+        " kept array come back?",
+        "exp: gy y. tanh: gy (1 - y^2). square: 2 gy x. sin: gy cos(x). multiply: both "
+        "inputs. The kept arrays come in a tuple: (y,) = self.get_retained_outputs().",
+    ),
+    "check_own_operation": Hint(
+        "In which order do the kept arrays come back, and are they the arrays or copies?",
+        "As in the call of retain: the order of the indexes, and the arrays themselves.",
+    ),
+    "check_retained": Hint(
+        "Write the formula of the gradient. Which arrays stand in it, and which do not?",
+        "The derivative of e^x is y. Of tanh: 1 - y^2. Of relu: y > 0. Of x / y: z and y. An "
+        "addition needs nothing.",
+    ),
+    "check_memory": Hint(
+        "The Variables are gone. Which line of yours still holds an array that no formula needs?",
+        "Arrays are kept by retain_inputs and retain_outputs only.",
+    ),
+    "check_whole_graph": Hint(
+        "Does the kept output lead back to the operation that keeps it?",
+        "Keep the array of an output: no Variable, no node.",
+    ),
+    "check_care": CARE,
+}
 
 GUARDS = ("check_care",)
 

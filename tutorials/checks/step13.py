@@ -6,20 +6,48 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.careful import expect_careful
-from tinynode_course.checks import expect_close, expect_equal, expect_raises, expect_true
+from tinynode_course.careful import CARE, expect_careful
+from tinynode_course.checks import Hint, expect_close, expect_equal, expect_raises, expect_true
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "no_backprop_mode needs try: yield, and finally: put back the value from before the block. "
-    "Blocks may be nested, so the old value is not always True.",
-    "run_backward: targets = tuple(i for i, node in enumerate(function.inputs) if "
-    "node.requires_grad). Then a loop over targets in place of all inputs.",
-    "backward: raise ValueError if y.creator_node is None, or if y.grad is None and y.array.size "
-    "is not 1. Set y.grad = None after it has gone into the table.",
-    "unchain_backward: waiting = [self.node]; in a loop, pop a node; if it has a creator, add the "
-    "creator's inputs to waiting, and unchain the node.",
-)
+HINTS = {
+    "check_no_backprop_mode": Hint(
+        "Which value must the setting have after the block, if the block was inside of "
+        "another, or ended by an error?",
+        "try: yield; finally: the value from before goes back. apply records no graph then.",
+    ),
+    "check_requires_grad": Hint(
+        "Which inputs make a result worth a gradient, and what of data, whole numbers and "
+        "plain numbers?",
+        "None means: true for floating dtypes. An output wants a gradient if any input does; "
+        "as_operands makes boxes that want none.",
+    ),
+    "check_targets": Hint(
+        "Nobody wants the gradient of the data. Who tells backward, and what does backward "
+        "return at this position?",
+        "targets = the positions i whose input has requires_grad; backward returns None "
+        "elsewhere.",
+    ),
+    "check_again": Hint(
+        "What is left of the first backward pass when the second begins?",
+        "A new table in each pass; y.grad goes into the table, then y.grad is None.",
+    ),
+    "check_errors": Hint(
+        "In which two cases does nobody know where backward could begin?",
+        "ValueError for a leaf, and for an array of several numbers without y.grad.",
+    ),
+    "check_unchain": Hint(
+        "Which single reference makes a Variable a leaf again, and how do you reach all "
+        "Variables behind a result?",
+        "unchain: the node forgets its creator. unchain_backward: a loop to the leaves that "
+        "unchains each node on the way.",
+    ),
+    "check_windows": Hint(
+        "What should flow on into the next window, and what should stop at its edge?",
+        "The value of h stays, the creators behind h are cut: each window has a graph of its own.",
+    ),
+    "check_care": CARE,
+}
 
 GUARDS = ("check_care",)
 

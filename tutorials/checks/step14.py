@@ -4,16 +4,38 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import gradient_check
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
-
-HINTS = (
-    "check_backward(function, x, g) wants a function of Variables, the input arrays (a tuple of "
-    "them for Product), and the gradient of the output. Draw all of them at random.",
-    "If a function is blamed, ask first whether an input lies at a kink: LeakyReLU has one at 0. "
-    "If it is not blamed, ask whether x or g is special: all ones, or a equal to b.",
-    "The derivative of tanh is 1 - tanh^2. For z = a b, the gradient of a has b in it. And Share "
-    "depends on sum(x) as softmax does: look at the comment in the page's Softmax.",
+from tinynode_course.checks import (
+    CheckFailed,
+    Hint,
+    expect_close,
+    expect_equal,
+    expect_true,
+    solution,
 )
+
+HINTS = {
+    "check_found": Hint(
+        "For how many of the six classes did a check of the gradient fail, at inputs drawn at"
+        " random?",
+        "FOUND has three names of classes.",
+    ),
+    "check_blamed": Hint(
+        "Was the function wrong, or was the input a place without a derivative?",
+        "LeakyReLU has a kink at 0; use 64 bits; two axes for Transpose.",
+    ),
+    "check_bugs": Hint(
+        "Which bug hides if all numbers are ones, or if both inputs are equal?",
+        "check_backward(function, inputs, g) with all inputs and g drawn at random.",
+    ),
+    "check_forward": Hint(
+        "Which of the two methods was wrong from the beginning?",
+        "forward stays as it was: the bugs stand in backward.",
+    ),
+    "check_repaired": Hint(
+        "On which inputs does one output depend, and how does it move with each?",
+        "tanh: 1 - tanh^2. z = a b: (g b, g a). Share: g / sum - (the sum of g x) / sum^2.",
+    ),
+}
 
 GUARDS = ("check_blamed", "check_forward")
 

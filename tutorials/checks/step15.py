@@ -8,6 +8,7 @@ import numpy as np
 
 from tinynode_course.checks import (
     CheckFailed,
+    Hint,
     expect_close,
     expect_equal,
     expect_raises,
@@ -15,16 +16,43 @@ from tinynode_course.checks import (
 )
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "expect is a loop over the conditions. `if not condition` works for a Condition and for a "
-    "plain False. Only a Condition has text and actual: ask isinstance(condition, Condition).",
-    'is_floating gives Condition(f"{in_type.text}.dtype is floating", dtype.kind == "f", '
-    "str(dtype)) with dtype = in_type.dtype.value.",
-    "Python computes all arguments of a call before the call. So x.shape[1], which needs two "
-    "axes, goes into a later expect than x.ndim == 2.",
-    "MatMul: expect(in_types.size() == 2); x, y = in_types; expect(x.ndim == 2, y.ndim == 2); "
-    "expect(is_floating(x), x.dtype == y.dtype); expect(x.shape[1] == y.shape[0]).",
-)
+HINTS = {
+    "check_expressions": Hint(
+        "An expression has a text and a value. What do both become when somebody indexes or "
+        "compares?",
+        'e[1]: text "shape[1]", value shape[1]. e == 4: a Condition with text, bool and the '
+        "actual values.",
+    ),
+    "check_expect": Hint(
+        "Which of several false conditions should the message name, and what if a condition "
+        "is a plain bool?",
+        "A loop over the conditions; raise InvalidType at the first that does not hold.",
+    ),
+    "check_apply": Hint(
+        "When does the check run, before or after forward, and which facts would you want in "
+        "the message?",
+        "apply: run_check(self, arrays), then forward. The message: class, condition, actual "
+        "values, shapes and dtypes.",
+    ),
+    "check_broadcasts": Hint(
+        "Line the two shapes up at their ends. Which pairs of lengths fit?",
+        "Each pair of lengths is equal, or one of them is 1.",
+    ),
+    "check_layers_refuse": Hint(
+        "Which lengths of the inputs must agree, and which number of axes does each need?",
+        "linear: x.shape[-1] == w.shape[1], w.ndim == 2, b.shape[0] == w.shape[0]. Cross "
+        "entropy: two axes, as many labels as rows.",
+    ),
+    "check_products": Hint(
+        "Which shapes have z, x and y, and which product of two gives the third?",
+        "z = x y. gx = gz y^T, gy = x^T gz.",
+    ),
+    "check_matmul_refuses": Hint(
+        "Two lengths must agree in a product of matrices. Which two? What must be known "
+        "before you ask?",
+        "In turn: two inputs; two axes each; floating and equal dtypes; x.shape[1] == y.shape[0].",
+    ),
+}
 
 
 def zeros(work: Any, *shape: int, dtype: str = "float64") -> Any:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from tinynode.nn.datasets import load_digits
-from tinynode_course.careful import expect_careful
+from tinynode_course.careful import CARE, expect_careful
 from tinynode_course.checks import (
+    Hint,
     expect_close,
     expect_equal,
     expect_gradients,
@@ -17,16 +18,37 @@ from tinynode_course.checks import (
 )
 from tinynode_course.mynode import reference
 
-HINTS = (
-    "fold is unfold with the assignment turned round: padded[place] += windows[:, :, i, j]. At "
-    "the end, cut the padding off.",
-    "Conv2d.forward: w.reshape(out, -1) @ windows.reshape(n, channels * kh * kw, -1), then "
-    "reshape to (n, out, oh, ow). backward: gX = W^T gY, folded; gW = gY X^T, summed over the "
-    "images. The bias is an addition of its own: y + reshape(b, (-1, 1, 1)).",
-    "MaxPool2d.forward: reshape the windows to (n, channels, k * k, oh, ow); the outputs are "
-    "max(axis=2) and argmax(axis=2). backward: zeros of this shape, np.put_along_axis(windows, "
-    "winners[:, :, None], gy[:, :, None], axis=2), then fold.",
-)
+HINTS = {
+    "check_values": Hint(
+        "One output is a sum over a window. Which axes does this sum run over?",
+        "Y = W X for the windows of each image: W is (out, channels kh kw), X is (channels kh"
+        " kw, places). The bias has one number per output channel.",
+    ),
+    "check_gradients": Hint(
+        "The convolution is a product of matrices. What are the two gradients of a product?",
+        "gX = W^T gY, folded back into the image; gW = gY X^T, summed over the images; gb = "
+        "the sum over images and places.",
+    ),
+    "check_refuses": Hint(
+        "How many axes have an image and a filter, and which of their lengths must agree?",
+        "Four axes each, and x.shape[1] == w.shape[1].",
+    ),
+    "check_pooling": Hint(
+        "One number of a window wins. Who gets the gradient, and what if windows overlap?",
+        "forward: max and argmax over the places of a window. backward: gy at the winner, "
+        "zeros elsewhere, then fold.",
+    ),
+    "check_layers": Hint(
+        "Which arguments does a layer get, and which of them does the function inside see?",
+        "Conv2d: weight (out, in, k, k), bias (out), then conv2d with stride and padding. "
+        "Flatten: (n, -1).",
+    ),
+    "check_moved_digits": Hint(
+        "The image moves by a pixel. What must the filter do at the edge so that the scores stay?",
+        "The layer passes its stride and its padding on to the function.",
+    ),
+    "check_care": CARE,
+}
 
 _RNG = np.random.default_rng(14)
 CASES = (  # shapes of x and w, stride, padding

@@ -7,19 +7,45 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.careful import expect_careful
-from tinynode_course.checks import expect_close, expect_equal, expect_gradients, expect_true
+from tinynode_course.careful import CARE, expect_careful
+from tinynode_course.checks import Hint, expect_close, expect_equal, expect_gradients, expect_true
 from tinynode_course.mynode import reference
 
-HINTS = (
-    "Sigmoid keeps its output y, and the gradient is gy * y * (1 - y). Softmax: subtract the "
-    "largest number of the last axis before exp; keepdims=True keeps the axis for the division.",
-    "GRUCell.forward: z = sigmoid(self.update_x(x) + self.update_h(h)), r likewise; then "
-    "n = tanh(self.new_x(x) + self.new_h(r * h)); the next state is h + z * (n - h).",
-    "scaled_dot_product_attention: scores = linear(query, key) / math.sqrt(d); causal is the mask "
-    "np.tri(*scores.shape, dtype=bool); add np.where(mask, 0.0, -np.inf) to the scores; then "
-    "matmul(softmax(scores), value).",
-)
+HINTS = {
+    "check_sigmoid": Hint(
+        "Where does e^-x become too large, and which function has the same curve without that?",
+        "sigmoid(x) = (1 + tanh(x / 2)) / 2; the gradient is gy y (1 - y).",
+    ),
+    "check_softmax": Hint(
+        "The sum of a row is 1. What do the other numbers do if one score grows?",
+        "y = e^(x - max) / sum, over the last axis; gx = y (gy - the sum of gy y over the "
+        "last axis).",
+    ),
+    "check_embedding": Hint(
+        "A row is read three times. How many gradients come back to it?",
+        "forward: x[indices]. backward: zeros of the shape of x, then np.add.at(gx, indices, gy).",
+    ),
+    "check_cell": Hint(
+        "A gate near 0 should keep the state. Which of the two terms has the factor z?",
+        "z = sigmoid(A x + B h), r likewise, n = tanh(E x + F (r h)), h' = h + z (n - h).",
+    ),
+    "check_gates": Hint(
+        "Which line takes the array out of the graph, so that a gradient ends there?",
+        "Operations of Variables from the first line to the last: no .array between.",
+    ),
+    "check_attention": Hint(
+        "Which axis adds up to 1, by which number are scores divided, and what does a "
+        "forbidden place get before the softmax?",
+        "softmax(query key^T / sqrt(d)) value; a forbidden score is minus infinity; causal is"
+        " np.tri(n, m).",
+    ),
+    "check_reading": Hint(
+        "Each part passed alone. Does the state go on from letter to letter, and does its "
+        "gradient come back?",
+        "h = cell(table(codes), h) in each step; the loss is a sum over the steps of a window.",
+    ),
+    "check_care": CARE,
+}
 
 _RNG = np.random.default_rng(15)
 X = _RNG.normal(size=(3, 4))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tinynode_course.checks import (
+    Hint,
     expect_close,
     expect_equal,
     expect_gradients,
@@ -15,15 +16,33 @@ from tinynode_course.checks import (
 )
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "Which numbers share a mean? In layer_norm the numbers of a row do, never those of a column. "
-    "keepdims=True keeps the axis with length 1, so that the difference x - m is broadcast.",
-    "Sqrt keeps its output y, as Exp does: retain_outputs((0,)); the gradient is gy * 0.5 / y. "
-    "var is mean(square(x - m), axis, keepdims=keepdims), with m = mean(x, axis, keepdims=True).",
-    "layer_norm: axes = tuple(range(-gamma.ndim, 0)), the last axes. y is the difference "
-    "x - mean(x, axes, keepdims=True), divided by sqrt(var(x, axes, keepdims=True) + eps); then "
-    "y * gamma, then + beta unless beta is None. Residual.forward: x + super().forward(x).",
-)
+HINTS = {
+    "check_sqrt": Hint(
+        "Which is known after forward, so that backward needs no second root?",
+        "gx = gy / (2 y), with the output y.",
+    ),
+    "check_var": Hint(
+        "From which number does each element differ, and over which axes is the mean taken?",
+        "var = mean((x - m)^2), with m = mean(x, axis, keepdims=True).",
+    ),
+    "check_norm": Hint(
+        "Which numbers share a mean: those of a row, or those of a column? Where does eps stand?",
+        "(x - m) / sqrt(v + eps) * gamma + beta, over the last axes, as many as gamma has.",
+    ),
+    "check_layer": Hint(
+        "A new layer should change nothing but the scale. With which numbers do its two "
+        "parameters begin?",
+        "gamma: ones. beta: zeros. forward: layer_norm(x, gamma, beta, eps).",
+    ),
+    "check_residual": Hint(
+        "Two paths lead around the layers. What does the gradient do where they part?",
+        "x + (the layers of x).",
+    ),
+    "check_depth": Hint(
+        "Each part passed alone. Where in twelve layers could a gradient get lost?",
+        "A residual has the derivative 1 + f'(x): the 1 needs the sum with x itself.",
+    ),
+}
 
 _RNG = np.random.default_rng(18)
 X = _RNG.normal(size=(3, 4)) * 2 + 1

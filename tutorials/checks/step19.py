@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinynode_course.checks import (
+    Hint,
     expect_close,
     expect_equal,
     expect_gradients,
@@ -16,17 +17,35 @@ from tinynode_course.checks import (
 )
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "Write the shape behind each line. Which axis counts the texts, which the heads, which the "
-    "places? A reshape never moves an axis: only permute_dims does.",
-    "PermuteDims.backward: axis i goes back to the position self.axes.index(i): the way back is "
-    "tuple(self.axes.index(i) for i in range(len(self.axes))). MatMul.backward: gz @ y.mT and "
-    "x.mT @ gz, each through unbroadcast(..., x.shape) or unbroadcast(..., y.shape).",
-    "attention_weights: scores = matmul(query, matrix_transpose(key)) / math.sqrt(d); the causal "
-    "mask is np.tri(*scores.shape[-2:], dtype=bool), and mask & seen if there are both. join: "
-    "permute_dims(parts, (0, 2, 1, 3)), then reshape. forward: split the three projections, "
-    "attend with causal=self.causal, join, out.",
-)
+HINTS = {
+    "check_permute": Hint(
+        "Axis number 2 went to the front. Where must axis 0 of the gradient go?",
+        "The way back is tuple(axes.index(i) for i in range(len(axes))).",
+    ),
+    "check_matmul": Hint(
+        "A stack of matrices met a single matrix. How many gradients of the single one are "
+        "there, and what becomes of them?",
+        "gx = gz y^T, gy = x^T gz, with .mT; then unbroadcast to the shape of each.",
+    ),
+    "check_weights": Hint(
+        "Which places may a query see, and what happens if two rules hold at once?",
+        "softmax(query key^T / sqrt(d)); causal: np.tri(n, m, dtype=bool); with a mask: mask "
+        "& causal, a new array.",
+    ),
+    "check_heads": Hint(
+        "Write the shape behind each line. Which axis counts texts, which heads, which places?",
+        "split: (n, places, size) -> (n, heads, places, size / heads). join is the way back: "
+        "permute_dims(parts, (0, 2, 1, 3)), then reshape.",
+    ),
+    "check_block": Hint(
+        "In which order do norm, attention and addition come, and what goes around?",
+        "x + attention(norm1(x)), then x + down(relu(up(norm2(x)))).",
+    ),
+    "check_learning": Hint(
+        "Each part passed alone. Which parameter of the block could be without a gradient?",
+        "Operations of Variables throughout; each layer is a module of its own.",
+    ),
+}
 
 _RNG = np.random.default_rng(19)
 BATCH = _RNG.normal(size=(2, 3, 4))

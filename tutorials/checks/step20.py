@@ -8,23 +8,58 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import expect_close, expect_equal, expect_raises, expect_true
+from tinynode_course.checks import Hint, expect_close, expect_equal, expect_raises, expect_true
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "merge: a while loop with a place. If the pair stands at the place, append new and go on by "
-    "2, else append the token and go on by 1. The last token has no neighbour.",
-    "learn_pairs: counts = Counter(pairwise(tokens)); max(counts, key=counts.get) is the "
-    "first of the most frequent pairs. Then tokens = merge(tokens, pair, 256 + len(pairs)), "
-    "before the pair is appended.",
-    "lr_at: for t < warmup, base_lr * t / warmup. Else s = min(1, (t - warmup) / (steps - "
-    "warmup)), and the formula of the docstring. step: count, then "
-    "optimizer.lr = self.lr_at(self.count).",
-    "GPT.forward: x = self.tokens(tokens) + self.places(np.arange(n)); then dropout, each block "
-    "with dropout behind, the norm, the head.",
-    "draw_token: subtract the largest score, divide by the temperature, exp, divide by the sum; "
-    "then random.get_generator().choice(len(p), p=p), with p in float64.",
-)
+HINTS = {
+    "check_merge": Hint(
+        "After a pair, at which place does the search go on?",
+        "A while loop with a place: a pair found: append new, go on by 2; else append the "
+        "token, go on by 1.",
+    ),
+    "check_pairs": Hint(
+        "Which pair comes first if two are equally frequent, and what is counted after each "
+        "merge?",
+        "counts = Counter(pairwise(tokens)); the first pair with the largest count; merge; "
+        "count again. Stop below 2.",
+    ),
+    "check_tokenizer": Hint(
+        "A letter may need several bytes. When may bytes become text?",
+        "encode: the learned pairs in their order. decode: join all bytes, then decode once.",
+    ),
+    "check_schedule": Hint(
+        "What is the rate at step 0, at the end of the warm-up, and after the last step?",
+        "t < warmup: base_lr t / warmup. Else half a cosine over s = min(1, (t - warmup) / "
+        "(steps - warmup)).",
+    ),
+    "check_model": Hint(
+        "In which order does a token pass the parts, and which part knows the place?",
+        "tokens + places, blocks, norm, head; at most length places.",
+    ),
+    "check_gradients_and_future": Hint(
+        "Which place may read which, and which line could cut the graph?",
+        "Causal blocks; no .array between the layers.",
+    ),
+    "check_dropout": Hint(
+        "Behind which parts do numbers get dropped, and when not at all?",
+        "dropout behind the embeddings and behind each block; none with config.train False.",
+    ),
+    "check_draws": Hint(
+        "What does a small temperature do to the largest score, and whose random numbers do "
+        "you draw?",
+        "p = softmax((scores - max) / temperature); get_generator().choice(len(p), p=p), with"
+        " p in float64.",
+    ),
+    "check_write": Hint(
+        "Which tokens does the model read before each draw, and in which mode?",
+        'With using_config("train", False): the last tokens that fit; append each drawn token.',
+    ),
+    "check_writing": Hint(
+        "Each part passed alone. Does the new token reach the next reading?",
+        "tokens = the given ones, then count further ones, each drawn from the last place's "
+        "scores.",
+    ),
+}
 
 TEXT = "the tree of the sea sees the other trees. "
 

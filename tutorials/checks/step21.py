@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tinynode_course.checks import (
+    Hint,
     expect_close,
     expect_equal,
     expect_gradients,
@@ -15,20 +16,51 @@ from tinynode_course.checks import (
 )
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "attend: the queries, keys and values of x are split in heads, as in "
-    "MultiHeadAttention.forward. Then keys, values = cache.extend(key.array, value.array), "
-    "and both become Variables.",
-    "attend: with new places and length places in all, mask = np.tri(new, length, length - new, "
-    "dtype=bool). scaled_dot_product_attention takes mask=; then join and out.",
-    "read: x = model.tokens(tokens) + model.places(start + np.arange(new)), with start = "
-    "caches[0].length. Each block: x + attend(block.attention, block.norm1(x), cache), then "
-    "x + block.down(relu(block.up(block.norm2(x)))).",
-    "LoRALinear.forward: linear(x, self.weight) + self.scale * linear(linear(x, self.a), self.b), "
-    "then the bias. merged: the weight is W + scale * B A.",
-    "quantize_rows: the largest |w| of each row by np.abs(w).max(axis=1, keepdims=True), divided "
-    "by 127; then np.rint(w / scale).astype(np.int8).",
-)
+HINTS = {
+    "check_cache": Hint(
+        "In which order do the kept places stand, and along which axis do new ones come?",
+        "extend: np.concatenate along axis 2, old places first.",
+    ),
+    "check_attend": Hint(
+        "New place number i stands behind the places of the cache. Up to which place may it look?",
+        "mask = np.tri(new, length, length - new, dtype=bool), with length places in all.",
+    ),
+    "check_read": Hint(
+        "The new tokens are not the first ones. Which number of place does each have?",
+        "places(start + np.arange(new)), with start = caches[0].length; then each block as in"
+        " Block.forward, with attend.",
+    ),
+    "check_write": Hint(
+        "How often is each token read if nothing is read twice?",
+        "First all given tokens, then each drawn token once.",
+    ),
+    "check_lora_begins": Hint(
+        "What must the added pair give at the beginning, and how can it still learn?",
+        "B begins as zeros, A is drawn: the sum is the old layer, and the gradient of B is "
+        "not zero.",
+    ),
+    "check_lora_merges": Hint(
+        "Which single matrix does the same as the layer and the pair together?",
+        "W + scale B A; the old layer stays as it was.",
+    ),
+    "check_lora_trains": Hint(
+        "Which parameters may move, and does the gradient reach them?",
+        "freeze: requires_grad False for the old ones; A and B stay Parameters.",
+    ),
+    "check_int8_bounds": Hint(
+        "Which number of a row decides the scale, and how far can rounding be off?",
+        "scale = the largest |w| of a row / 127; q = rint(w / scale); the error is at most "
+        "scale / 2. A row of zeros has the scale 1.",
+    ),
+    "check_int8_layer": Hint(
+        "Which weight does the layer stand for, and what is kept in memory?",
+        "y = x (scale q)^T + b; q stays int8.",
+    ),
+    "check_int8_model": Hint(
+        "Which layers are exchanged, and which parameters are left?",
+        "Each Linear becomes an Int8Linear of its own numbers.",
+    ),
+}
 
 GUARDS = ("check_cache",)
 

@@ -6,19 +6,51 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import expect_close, expect_equal, expect_raises, expect_true
+from tinynode_course.checks import Hint, expect_close, expect_equal, expect_raises, expect_true
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "Begin with sweep: it is the loop of backward, with one push for each output, and with the "
-    "line function.gives_variables = double. Then backward calls it.",
-    "kept, in FunctionNode: the array itself without gives_variables. Else the node's Variable; "
-    "if it is gone or has another array, Variable(array), with x.node = node.",
-    "grad: gradients[y.node] begins with ones, or with grad_outputs[i]. After sweep, a leaf's "
-    "gradient is gradients.get(x.node), as a Variable, or None.",
-    "run_backward: return if all grad_outputs are None. A gradient None is left out. Then "
-    "check_shape and check_path.",
-)
+HINTS = {
+    "check_first_order": Hint(
+        "What must stay as it was for somebody who asks for first derivatives only?",
+        "Without the option all gradients are arrays inside; grad returns Variables without a"
+        " creator, and writes to no grad.",
+    ),
+    "check_orders": Hint(
+        "A gradient shall have a graph. Which things in backward must then be Variables?",
+        "With the option: incoming gradients, retained inputs and outputs are Variables of "
+        "the graph.",
+    ),
+    "check_grad_var": Hint(
+        "Where does a gradient with its graph stay, and who clears it?",
+        "x.grad_var = gx, x.grad = its array; cleargrad clears both.",
+    ),
+    "check_several": Hint(
+        "Two outputs, or one twice: how many starts does the walk have?",
+        "gradients[y.node] begins with ones or grad_outputs[i], and adds for an output that "
+        "comes twice.",
+    ),
+    "check_kept": Hint(
+        "The array of a Variable was replaced after forward. What did the function read?",
+        "kept: the node's Variable if it still has the kept array, else a new Variable of the"
+        " array with the old node.",
+    ),
+    "check_arrays": Hint(
+        "Which operation in a backward still computes with plain arrays?",
+        "repeat in place of np.broadcast_to; reshape, sum and T of Variables.",
+    ),
+    "check_block": Hint(
+        "Which turn of axes does NumPy have, and your Variable must have too?",
+        "T reverses all axes, mT swaps the last two, transpose takes an order.",
+    ),
+    "check_cut": Hint(
+        "A backward returns plain arrays. Who could notice that the graph ends there?",
+        "run_backward calls check_path(function, i, gx): an error in place of a silent zero.",
+    ),
+    "check_newton": Hint(
+        "Newton needs a slope and a curvature. Which of the two is a gradient of a gradient?",
+        "x - f'(x) / f''(x).",
+    ),
+}
 
 LOOK = "core/backprop.py, grad: each order needs a graph: enable_double_backprop=True"
 

@@ -6,17 +6,27 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import expect_close, expect_equal, expect_true
+from tinynode_course.checks import Hint, expect_close, expect_equal, expect_true
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "Tanh.backward is three lines: take gy out of grad_outputs, y out of get_retained_outputs(), "
-    "and return gradient_by(TanhGrad(), y, gy), which is a tuple already.",
-    "gx = gy (1 - y^2). Hold y still: it is gy times a constant. Hold gy still: it is a constant "
-    "minus a multiple of the square of y. TanhGrad retains both its inputs.",
-    "The gradient of y is -2 h gy y, that of gy is gradient_by(TanhGrad(), y, h)[0]. None for "
-    "each that is not in target_input_indexes.",
-)
+HINTS = {
+    "check_gradient_function": Hint(
+        "Hold y still: what is the gradient of tanh then? Hold gy still: what now?",
+        "gx = gy (1 - y^2). For h: the gradient of y is -2 h gy y, that of gy is h (1 - y^2).",
+    ),
+    "check_first_order": Hint(
+        "Which function now computes the gradient, so that the graph can name it?",
+        "Tanh.backward returns gradient_by(TanhGrad(), y, gy).",
+    ),
+    "check_wanted": Hint(
+        "Nobody asked for one of the two gradients. What stands at its position?",
+        "None for a position that is not in target_input_indexes.",
+    ),
+    "check_higher_orders": Hint(
+        "Which of your retained values come as Variables, so that a third order exists?",
+        "y, gy = self.get_retained_inputs(); operations of Variables only.",
+    ),
+}
 
 GUARDS = ("check_higher_orders",)
 

@@ -6,17 +6,28 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import CheckFailed, expect_raises
+from tinynode_course.checks import CheckFailed, Hint, expect_raises
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "The checked function maps x and gy to gx = grad([function(x)], [x], [gy])[0]. Both x and gy "
-    "are Variables of copies of the data.",
-    "By backward: (gx,) = grad([function(x)], [x], [gy], enable_double_backprop=True), then "
-    "grad([gx], [x, gy], [Variable(x_grad_grad)]). None is a zero.",
-    "Measured: numerical_grad(f, (x.array, gy.array), (x_grad_grad,), eps), with f() giving "
-    "(grad([function(x)], [x], [gy])[0].array,). Compare both pairs by np.allclose.",
-)
+HINTS = {
+    "check_right_functions": Hint(
+        "The gradient depends on two things. Which, and did you move both?",
+        "gx is a function of x and of gy: compare the gradients of both with measured ones.",
+    ),
+    "check_linear_functions": Hint(
+        "What does no path mean for a derivative?",
+        "None is an exact zero: put zeros in its place.",
+    ),
+    "check_wrong_functions": Hint(
+        "Which wrong second derivative would pass, and which of your comparisons leaves a gap?",
+        "grad([gx], [x, gy], [Variable(x_grad_grad)]) against numerical_grad of the same, by "
+        "np.allclose.",
+    ),
+    "check_data_stay": Hint(
+        "A measurement moves numbers. Whose?",
+        "Copies of x_data, y_grad and x_grad_grad.",
+    ),
+}
 
 X, GY, GGX = np.array([0.3, -1.2, 0.8]), np.array([2.0, -1.0, 0.5]), np.array([1.0, 3.0, -2.0])
 

@@ -6,17 +6,41 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import expect_close, expect_equal, expect_true
+from tinynode_course.checks import Hint, expect_close, expect_equal, expect_true
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "FunctionNode.backward_accumulate: gradients = self.backward(...). For each target and its "
-    "old sum: the gradient if old is None, else old + gradient, in the order of targets.",
-    "run_backward: sums = [gradients.pop(function.inputs[i], None) for i in targets]. An input "
-    "that stands twice gets its sum once, since pop takes it out. The results go back by adding.",
-    "Subtract: for position 0 g, or old + g. For position 1 -g, or old - g. g is unbroadcast to "
-    "the shape of the input.",
-)
+HINTS = {
+    "check_default": Hint(
+        "An input has a sum already. What does the method return for it, and in which order?",
+        "For each target: gradient if the old sum is None, else old + gradient.",
+    ),
+    "check_default_sums": Hint(
+        "No new gradient comes for an input. What becomes of its old sum, and who else may "
+        "hold the array?",
+        "Without a gradient the old sum is the result; old + gx is a new array.",
+    ),
+    "check_gradients": Hint(
+        "Many uses meet at one input. Which entry of the table takes the place of which?",
+        "sums = the popped entries of the targets; the results go back into the table.",
+    ),
+    "check_same_variable": Hint(
+        "An input stands twice in one function. How often may its old sum be counted?",
+        "pop takes the sum out once; the second position starts with None; both results are "
+        "added.",
+    ),
+    "check_calls": Hint(
+        "Who calls the new method, and with which sums?",
+        "run_backward: function.backward_accumulate(targets, grad_outputs, sums).",
+    ),
+    "check_nothing_is_written_over": Hint(
+        "Who else holds the arrays that arrive?",
+        "old + g and old - g make new arrays.",
+    ),
+    "check_no_negative": Hint(
+        "How many operations does the gradient of a difference need if an old sum is there?",
+        "Position 1 of a difference: old - g, unbroadcast to the shape of the input.",
+    ),
+}
 
 GUARDS = ("check_gradients", "check_same_variable")
 

@@ -7,20 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import expect_close, expect_equal
+from tinynode_course.checks import Hint, expect_close, expect_equal
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "apply ends with a loop: for hook in hooks.active: hook.applied(self, inputs, outputs). It "
-    "runs without a graph, too.",
-    "run_backward: before backward_accumulate, hook.backward_preprocess(function, "
-    "function._input_arrays, grad_outputs); after it, hook.after_backward(function, targets, "
-    "grad_outputs, results).",
-    "NaNHook: a number self.depth; backward_preprocess adds 1, and after_backward takes 1 off "
-    "before anything else. Judge only at depth 0, and only if self.first is None.",
-    "An operation made a NaN if has_nan(what it gave) and not has_nan(what it was given). "
-    "__enter__ sets first to None and depth to 0, and calls super().__enter__().",
-)
+HINTS = {
+    "check_calls": Hint(
+        "Who should hear of an operation, at which moment, and also if nothing is recorded?",
+        "apply ends with a loop over hooks.active: hook.applied(...). run_backward: "
+        "backward_preprocess before, after_backward after.",
+    ),
+    "check_forward": Hint(
+        "A function got a NaN and gave a NaN. Did the function make it?",
+        "Made here: has_nan(what it gave) and not has_nan(what it was given).",
+    ),
+    "check_backward": Hint(
+        "A backward may run operations of its own. Which of them should be named?",
+        "depth counts open backwards; judge only at depth 0, and keep the first.",
+    ),
+    "check_new_start": Hint(
+        "What is left in the hook from the last program, and after an error?",
+        "__enter__: first = None, depth = 0, then super().__enter__().",
+    ),
+}
 
 LOOK = "hooks.py, NaNHook: (type(function).__name__, 'forward') of the first, and keep it"
 

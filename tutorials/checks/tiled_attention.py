@@ -8,21 +8,36 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import expect_close, expect_equal, expect_gradients, expect_true
+from tinynode_course.checks import Hint, expect_close, expect_equal, expect_gradients, expect_true
 from tinynode_course.mynode import mistake
 
-HINTS = (
-    "forward begins with largest = -inf and total = 0, both of the shape (..., n, 1), and y = 0 "
-    "of the shape (..., n, e). The loop is range(0, key.shape[-2], self.tile).",
-    "In the loop: new = np.maximum(largest, scores.max(axis=-1, keepdims=True)); p = "
-    "np.exp(scores - new); shrink = np.exp(largest - new). Multiply total and y by shrink, then "
-    "add p.sum(axis=-1, keepdims=True) and p @ v.",
-    "forward returns y / total and largest + np.log(total), after retain_inputs((0, 1, 2)) and "
-    "retain_outputs((0, 1)).",
-    "backward, for each tile: p = np.exp(tile_scores(...) - log); gs = p * (gy @ v.mT - inner) "
-    "/ math.sqrt(d); gq += gs @ k; gk[..., start:end, :] = gs.mT @ query; gv likewise with p and "
-    "gy.",
-)
+HINTS = {
+    "check_values": Hint(
+        "The sum over all keys comes in parts. What must be kept from part to part?",
+        "largest, total and y; at the end y / total.",
+    ),
+    "check_causal": Hint(
+        "Which key is the first of the tile, counted in the whole text?",
+        "tile_scores(query, k, start, causal), with start of the tile.",
+    ),
+    "check_maximum": Hint(
+        "A larger score arrives later. What becomes of the sums so far?",
+        "new = max(largest, scores); the old sums times exp(largest - new); largest begins at"
+        " minus infinity.",
+    ),
+    "check_gradients": Hint(
+        "The weights are gone. From what can backward compute them again?",
+        "p = exp(scores - log); gs = p (gy v^T - D) / sqrt(d), added up over the tiles.",
+    ),
+    "check_numbers": Hint(
+        "Which array of yours begins with 64 bits?",
+        "np.full(..., query.dtype).",
+    ),
+    "check_bytes": Hint(
+        "Which array has the size of queries times keys, and does anybody need it at once?",
+        "Keep q, k, v, y and log; compute the scores of one tile at a time.",
+    ),
+}
 
 
 def _plain(query: Any, key: Any, value: Any, causal: bool = False) -> Any:

@@ -7,16 +7,41 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import gradient_check
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
-
-HINTS = (
-    "np.arange(n)[:, None] - np.arange(n)[None, :] is the matrix of the distances i - j. The "
-    "position i may read j if the distance is at least 0 and less than the window.",
-    "scores = F.matmul(q, F.matrix_transpose(k)) / d**0.5, F.where(allowed, scores, -np.inf), "
-    "then F.softmax(..., axis=-1), then F.matmul with v.",
-    'For top_k: best = np.argsort(-scores, kind="stable")[:k]. Compute np.exp(scores[best] - '
-    "scores[best].max()) for these alone, put them into zeros, and divide by the sum.",
+from tinynode_course.checks import (
+    CheckFailed,
+    Hint,
+    expect_close,
+    expect_equal,
+    expect_true,
+    solution,
 )
+
+HINTS = {
+    "check_causal": Hint(
+        "Along which axis do the weights of one position add up to 1?",
+        "softmax(q k^T / sqrt(d)) over the last axis, minus infinity where j > i.",
+    ),
+    "check_window": Hint(
+        "How far back may a position read if the window is 1, and if the window is 2?",
+        "0 <= i - j < window.",
+    ),
+    "check_leading_axes": Hint(
+        "Which two axes are positions and numbers if heads and lines stand in front?",
+        "F.matrix_transpose, q.shape[-2], q.shape[-1].",
+    ),
+    "check_gradient": Hint(
+        "Which line ends the graph between q and the result?",
+        "F.where, F.softmax, F.matmul of Variables.",
+    ),
+    "check_top_k": Hint(
+        "Which scores stay, and over which of them is the sum taken?",
+        "The k largest: e^score / the sum of these, zeros elsewhere.",
+    ),
+    "check_top_k_of_special_scores": Hint(
+        "Which of two equal scores comes first, and what is the exponential of a thousand?",
+        'np.argsort(-scores, kind="stable")[:k]; subtract the largest score first.',
+    ),
+}
 
 
 def draw(*shape):

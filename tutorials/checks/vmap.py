@@ -2,18 +2,36 @@
 
 import numpy as np
 
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, solution
+from tinynode_course.checks import CheckFailed, Hint, expect_close, expect_equal, solution
 
-HINTS = (
-    "Batched.shape is self.raw.shape[1:]. aligned: reshape raw to raw.shape[:1] + (1,) * missing "
-    "+ x.shape. Here missing is the number of axes that the other one has more.",
-    "sum: the axis of one example, counted from the front, is axis % x.ndim. In raw, each axis "
-    "stands one place further. None is tuple(range(1, x.raw.ndim)): all axes but the hidden one.",
-    "matmul: make a row x.raw[:, None, :] or a column y.raw[:, :, None] of a vector, align, call "
-    "np.matmul, and remove the axes that you added: raw[..., 0, :] and raw[..., 0].",
-    "vmap: np.moveaxis(array, axis, 0) brings the examples to the front; array[None] is shared. "
-    "np.broadcast_to(result.raw, (n, *result.shape)) also holds for a shared result.",
-)
+HINTS = {
+    "check_shape": Hint(
+        "One axis is hidden. Which shape does the author of the function see?",
+        "shape = raw.shape[1:].",
+    ),
+    "check_add_and_multiply": Hint(
+        "One example has fewer axes than the other. Where must the new axes of length 1 stand?",
+        "raw.shape[:1] + (1,) * missing + x.shape.",
+    ),
+    "check_sum": Hint(
+        "The author counts axes without the hidden one. Which axis of raw is meant?",
+        "axis % x.ndim + 1; None is all axes but the first.",
+    ),
+    "check_matmul": Hint(
+        "What does a product need that a vector does not have, and what must go away again?",
+        "A row x.raw[:, None, :], a column y.raw[:, :, None], np.matmul, then the added axes "
+        "are taken off.",
+    ),
+    "check_vmap": Hint(
+        "On which axis do the examples come in, and on which do they leave?",
+        "np.moveaxis(array, axis, 0); array[None] is shared; the result is repeated to n "
+        "examples.",
+    ),
+    "check_code_of_others": Hint(
+        "The long function is made of four short ones. Which of them is wrong alone?",
+        "add, multiply, sum, matmul, each on the hidden axis.",
+    ),
+}
 
 N = 3
 """The number of examples. Other axes have the same length: wrong axes would fit each other."""

@@ -13,17 +13,41 @@ import tinynode as tn
 from tinynode import functions as F
 from tinynode import gradient_check
 from tinynode.devices import loader
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
-
-HINTS = (
-    "The page has all of these methods, for a library that is much the same. owns asks for the "
-    "class of the array; there is one device, so index_of always gives its index.",
-    "frozen(array) uses the memory of the NumPy array that it is given: give it a copy. forward "
-    "calls node.forward(arrays). put uses array.replaced, which returns the new array.",
-    "ENTRY_POINT has two lines. The first is "
-    '[project.entry-points."tinynode.backends"], the second is '
-    'frozen = "your_own_backend:BACKEND".',
+from tinynode_course.checks import (
+    CheckFailed,
+    Hint,
+    expect_close,
+    expect_equal,
+    expect_true,
+    solution,
 )
+
+HINTS = {
+    "check_protocol": Hint(
+        "How does tinynode know that an array is one of yours?",
+        "owns: isinstance of the class of the library; one device with the index 0.",
+    ),
+    "check_conversions": Hint(
+        "Two arrays with the same numbers: do they share memory after the way to the device?",
+        "from_host: frozen of a copy. to_host: x.to_numpy().",
+    ),
+    "check_put": Hint(
+        "These arrays never change. What does a method that changes one element return?",
+        "array.replaced(key, value).",
+    ),
+    "check_functions": Hint(
+        "Which of your methods does tinynode call when a function runs, and what comes back?",
+        "forward returns node.forward(arrays).",
+    ),
+    "check_twice": Hint(
+        "A gradient of a gradient runs the same functions. Which conversion happens on the way?",
+        "Nothing beside the protocol: arrays of the library throughout.",
+    ),
+    "check_entry_point": Hint(
+        "By which name does an installed program find your object?",
+        '[project.entry-points."tinynode.backends"], then frozen = "your_own_backend:BACKEND".',
+    ),
+}
 
 
 def device(work):

@@ -5,16 +5,42 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import gradient_check
-from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
+from tinynode_course.checks import (
+    CheckFailed,
+    Hint,
+    expect_close,
+    expect_equal,
+    expect_true,
+    solution,
+)
 from tinynode_course.rows import Row, failures
 
-HINTS = (
-    "forward: x times the logarithm of xp.where(x == 0, ones, y). So the logarithm never meets a "
-    "y where x is 0. backward: gz * F.log(y) and gz * x / y, with the retained Variables.",
-    "xlogy: x, y = F.broadcast_arrays(x, y), then XLogY().apply((x, y))[0].",
-    'Rows: both signs with dtypes=("float32", "float64"); x of shape (3,) with y of shape (2, 3); '
-    "shape (0, 3); and with order=0: zeros(3) with zeros(3), positive(3) with zeros(3).",
-)
+HINTS = {
+    "check_value": Hint(
+        "What does forward return, and what does the function beside the class return?",
+        "x times the logarithm of y, as a tuple of one array.",
+    ),
+    "check_zero": Hint(
+        "Which of the two inputs decides if the result is zero?",
+        "The logarithm of xp.where(x == 0, ones, y).",
+    ),
+    "check_shapes_and_dtypes": Hint(
+        "Two shapes meet. Who brings them to one shape?",
+        "F.broadcast_arrays(x, y), then apply.",
+    ),
+    "check_gradients": Hint(
+        "Move x a little, then y. How does x log y move?",
+        "gx = gz log y, gy = gz x / y, with the retained Variables.",
+    ),
+    "check_rows_hold": Hint(
+        "A row of yours fails for a right function. Which of its inputs has no finite gradient?",
+        "Zeros in y, or nan: order=0.",
+    ),
+    "check_rows_catch": Hint(
+        "A bug lives. On which input would it show?",
+        "Both signs, two dtypes, shapes (3,) with (2, 3), the empty shape (0, 3), zeros.",
+    ),
+}
 
 
 def values(work, x, y):

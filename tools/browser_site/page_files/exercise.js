@@ -21,6 +21,7 @@ export class Exercise {
     this.files = this.keptFiles();
     this.results = element("div", { class: "tn-results", role: "status" });
     this.hintPlace = element("div", { class: "tn-hints", "aria-live": "polite" });
+    this.hintsSeen = 0;
     this.done = element("span", { class: "tn-passed", hidden: !store.get().passed }, "✓ passed");
     const title = element("h3", {}, "Your files ", this.done);
     this.body = element("div");
@@ -167,6 +168,7 @@ export class Exercise {
     const words = element("div");
     this.results.replaceChildren("Python checks your files ...");
     let titles = [];
+    let hasFailed = false;
     const timer = setTimeout(() => this.tooLong(), SECONDS * 1000);
     this.store.note({ tried: true });
     await this.ask({ do: "check", files: this.files }, (event) => {
@@ -178,6 +180,8 @@ export class Exercise {
         const sign = isPassed ? "✓ " : "✗ ";
         const kind = isPassed ? "tn-yes" : "tn-no";
         list.append(element("li", { class: kind }, sign + titles[event.check]));
+        if (!isPassed && !hasFailed) this.fail(event.check, event.lines ?? []);
+        hasFailed ||= !isPassed;
       } else if (event.event === "checked") {
         this.conclude(event.passed, words, titles.length);
       }
@@ -202,13 +206,27 @@ export class Exercise {
     this.told();
   }
 
+  // The hints about the check that failed last: a question, the place, the formula.
   hint() {
-    const { hints } = this.facts;
-    const seen = Math.min(this.store.get().hints ?? 0, hints.length - 1);
-    const text = `Hint ${seen + 1} of ${hints.length}: ${hints[seen]}`;
-    this.hintPlace.append(element("p", {}, text));
-    this.store.note({ hints: seen + 1 });
-    this.hintButton.hidden = seen + 1 >= hints.length;
+    const failed = this.failed ?? { check: 0, lines: [] };
+    const [question, formula] = this.facts.hints[failed.check];
+    const place = failed.lines.length ? `Look at ${failed.lines.join("; ")}` : "";
+    const hints = [question, place, formula].filter((text) => text);
+    const seen = this.hintsSeen;
+    if (!seen) this.hintPlace.replaceChildren();
+    this.hintPlace.append(element("p", {}, `Hint ${seen + 1} of ${hints.length}: ${hints[seen]}`));
+    this.hintsSeen = seen + 1;
+    this.store.note({ hints: (this.store.get().hints ?? 0) + 1 });
+    this.hintButton.hidden = this.hintsSeen >= hints.length;
+  }
+
+  // Keeps the first failure of a check; another failing check begins with its question.
+  fail(check, lines) {
+    const before = this.failed?.check ?? 0;
+    this.failed = { check, lines };
+    if (check === before) return;
+    this.hintsSeen = 0;
+    this.hintButton.hidden = false;
   }
 
   async solution() {

@@ -19,7 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from tinynode_course.checks import expect_close, expect_equal, expect_true
+from tinynode_course.checks import Hint, expect_close, expect_equal, expect_true
+
+CARE = Hint(
+    "Three rules hold for every operation: the dtype stays, no array of others is written, no "
+    "memory is shared. Which rule does the message name?",
+    "float32 stays float32 beside a number of Python. a = a * b makes an array, a *= b writes "
+    "into one. A view shares memory, a copy does not.",
+)
+"""The hint of a check of care."""
 
 
 @dataclass

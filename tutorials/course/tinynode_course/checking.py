@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +27,27 @@ from tinynode_course.sources import Step
 GRACE = 5.0
 """Seconds after the time limit, for the examiner to name the present line."""
 
+FAILURES = ("failed", "import failed", "too long", "crash", "junk")
+"""The events of a failure."""
+
 Lines = queue.SimpleQueue[str]
 """The printed lines of a process; at the end, an empty text."""
 
+Find = Callable[[dict[str, Any]], list[str]]
+"""A function from the event of a failure to lines of the learner's files."""
+
 
 class Report:
-    """The results of the checks: ``show`` prints an event, ``passed`` is True if all passed."""
+    """The results of the checks: ``show`` prints an event, ``passed`` is True if all passed.
 
-    def __init__(self, step: Step) -> None:
+    Args:
+        step: the exercise.
+        find: the lines of "your code" for the event of a failure.
+    """
+
+    def __init__(self, step: Step, find: Find | None = None) -> None:
         self.step = step
+        self._find = find
         self.titles: list[str] = []
         self.done = 0
         self.first: dict[str, Any] | None = None
@@ -65,7 +77,7 @@ class Report:
             print(f"  {self._signs[False]} {self.titles[self.running]}", flush=True)
         for line in event.get("printed", ()):
             print(f"      | {line}")
-        if kind in ("failed", "import failed", "too long", "crash", "junk") and self.first is None:
+        if kind in FAILURES and self.first is None:
             self.first = event
         if kind == "read solution":
             self.first = event
@@ -78,6 +90,8 @@ class Report:
             return
         print()
         if self.first is not None:
+            if self._find is not None:
+                self.first["lines"] = self._find(self.first)
             for line in in_words(self.first, self.step.work):
                 print(line)
             left = len(self.titles) - self.done
@@ -142,9 +156,15 @@ def _located(lead: str, lines: list[str]) -> Iterator[str]:
         lead = " " * len(lead)
 
 
-def check(step: Step, work: Path, seconds: float, checks: Path | None = None) -> Report:
+def check(
+    step: Step,
+    work: Path,
+    seconds: float,
+    checks: Path | None = None,
+    find: Find | None = None,
+) -> Report:
     """Run the checks of a step, or further checks, on a file, and print the results."""
-    report = Report(step)
+    report = Report(step, find)
     for event in events(step, work, seconds, checks):
         report.show(event)
     report.conclude()

@@ -11,6 +11,7 @@ the actual value (arrays with shape and dtype), and a place to look.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,6 +22,17 @@ LONGEST = 200
 
 MOST_NUMBERS = 6
 """The most numbers of an array in a message."""
+
+
+@dataclass(frozen=True)
+class Hint:
+    """The words about a check in ``HINTS``: a question without code, and the formula or the rule.
+
+    The place, the puzzle and the lines are found from the learner's work (``hints``).
+    """
+
+    question: str
+    formula: str
 
 
 def solution(checks: str) -> str:
@@ -56,7 +68,7 @@ def expect_equal(what: str, got: Any, expected: Any, look: str) -> None:
     Raises:
         CheckFailed: The values differ.
     """
-    if _has_shape(got) or _has_shape(expected):
+    if expected is not None and (_has_shape(got) or _has_shape(expected)):
         _expect_same_numbers(what, got, expected, look, 0.0, 0.0)
     elif not _equal(got, expected):
         raise CheckFailed(what, show(expected), show(got), look)

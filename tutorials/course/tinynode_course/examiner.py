@@ -223,10 +223,11 @@ class Examiner:
         return lines[:MOST_FRAMES]
 
     def _modules(self) -> Iterator[tuple[Path, ast.Module]]:
-        """The learner's files, parsed."""
+        """The learner's files, parsed; a file that nobody imports may be no Python."""
         alone = self.work.parent == self.root
         for path in [self.work] if alone else sorted(self.work.parent.rglob("*.py")):
-            yield path, ast.parse(path.read_text(encoding="utf-8"))
+            with contextlib.suppress(SyntaxError, ValueError, OSError):
+                yield path, ast.parse(path.read_text(encoding="utf-8"))
 
     def watch(self, thread: int, seconds: float) -> None:
         """Report the present line of the learner's program, and end the process."""

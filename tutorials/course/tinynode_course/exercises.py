@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.commands.command_line import CommandError
-from tinynode_course import assistants, checking, mynode, puzzle, sources
+from tinynode_course import assistants, checking, hints, mynode, places, sources
 from tinynode_course.mynode import NAME, Definition
 from tinynode_course.progress import (
     PROGRAM,
@@ -25,6 +25,9 @@ from tinynode_course.progress import (
     write_file,
 )
 from tinynode_course.sources import Step
+
+HINT_SECONDS = 30.0
+"""The time limit of the checks before a hint."""
 
 # start
 
@@ -177,7 +180,12 @@ def check(options: argparse.Namespace) -> int:
     if reason:
         raise CommandError(reason)
     print(f"{step.title}: {NAME if step.builds else work}")
-    report = checking.check(step, work.absolute(), options.seconds)
+    stage = stage_of(step, progress)
+
+    def find(event: dict[str, Any]) -> list[str]:
+        return places.lines_of(event, step, work.absolute(), stage)
+
+    report = checking.check(step, work.absolute(), options.seconds, find=find)
     facts = progress.of(step.key)
     attempts = facts.get("attempts")
     progress.note(
@@ -206,17 +214,36 @@ def outgrown(step: Step, progress: Progress) -> str:
     )
 
 
+def stage_of(step: Step, progress: Progress) -> str:
+    """The last step that the learner's package has parts of, as far as the progress says."""
+    keys = [one.key for one in mynode.steps_that_build()]
+    started = [key for key in keys if progress.of(key).get("started")]
+    return (started or [step.key])[-1]
+
+
 def hint(options: argparse.Namespace) -> int:
-    """Print the next hint; after the last hint, the last hint again."""
+    """Print the next hint about the failing check; after the last hint, the last one again."""
     step = sources.find_exercise(options.step)
     progress = open_progress()
-    hints = puzzle.hints(step)
-    seen = progress.of(step.key).get("hints")
-    number = min(seen if isinstance(seen, int) and seen >= 0 else 0, len(hints) - 1)
-    print(f"Hint {number + 1} of {len(hints)} for step {step.key}: {hints[number]}")
-    if number + 1 == len(hints):
+    stage = stage_of(step, progress)
+    failing = hints.failing(step, stage, HINT_SECONDS)
+    if failing is None:
+        print(f"All checks of step {step.key} pass: no hint is needed.")
+        return 0
+    rungs = list(hints.ladder(step, failing, stage))
+    facts = progress.of(step.key)
+    seen = facts.get("hinted")
+    hinted = dict(seen) if isinstance(seen, dict) else {}
+    number = min(hinted.get(failing.key, 0), len(rungs) - 1)
+    print(f"Hint {number + 1} of {len(rungs)} for step {step.key}. The check: {failing.title}")
+    print(f"  {rungs[number]}")
+    if number + 1 == len(rungs):
         print(f"That is the last hint. A solution: {PROGRAM} show {step.key}")
-    progress.note(step.key, hints=number + 1)
+    total = facts.get("hints")
+    is_new = hinted.get(failing.key, 0) <= number
+    hinted[failing.key] = number + 1
+    count = (total if isinstance(total, int) and total >= 0 else 0) + is_new
+    progress.note(step.key, hints=count, hinted=hinted)
     return 0
 
 

@@ -18,7 +18,22 @@ from typing import Any
 import numpy as np
 
 from tinynode_course.careful import expect_careful
-from tinynode_course.checks import expect_close, expect_equal, expect_gradients, expect_true
+from tinynode_course.checks import (
+    Hint,
+    expect_close,
+    expect_equal,
+    expect_gradients,
+    expect_true,
+)
+
+HINTS = {
+    "check_earlier_lessons": Hint(
+        "A part of an earlier step fails. Which part does the message name, and what did this "
+        "step change there?",
+        "Values are those of NumPy, gradients agree with small steps, float32 stays, no array of "
+        "others is written.",
+    )
+}
 
 MATRIX = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.5]])
 POSITIVE = MATRIX**2 + 0.5

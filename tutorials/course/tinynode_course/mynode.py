@@ -160,7 +160,7 @@ def definitions(text: str) -> dict[str, Definition]:
     lines = text.splitlines()
     found = {}
     for node in ast.parse(text).body:
-        name = _name(node)
+        name = name_of(node)
         if not name:
             continue
         decorators = getattr(node, "decorator_list", [])
@@ -168,11 +168,12 @@ def definitions(text: str) -> dict[str, Definition]:
         while start > 0 and lines[start - 1].startswith("#"):
             start -= 1
         end = node.end_lineno or node.lineno
-        found[name] = Definition(name, start, end, "\n".join(lines[start:end]), _meaning(node))
+        found[name] = Definition(name, start, end, "\n".join(lines[start:end]), meaning_of(node))
     return found
 
 
-def _name(node: ast.stmt) -> str:
+def name_of(node: ast.stmt) -> str:
+    """The name that a statement defines; "" for other statements."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return node.name
     target = node.targets[0] if isinstance(node, ast.Assign) else None
@@ -180,7 +181,8 @@ def _name(node: ast.stmt) -> str:
     return target.id if isinstance(target, ast.Name) else ""
 
 
-def _meaning(node: ast.stmt) -> str:
+def meaning_of(node: ast.stmt) -> str:
+    """The syntax tree of a statement, without docstrings."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(inner):
             inner.body = inner.body[1:] or [ast.Pass()]

@@ -154,6 +154,7 @@ FACTS: dict[str, tuple[type, ...]] = {
     "attempts": (int,),
     "cell": (str,),
     "cells": (dict, str),
+    "hinted": (dict, int),
     "hints": (int,),
     "hunt": (dict, int),
     "passed": (bool,),

@@ -15,14 +15,16 @@ from __future__ import annotations
 
 import io
 import random
+import textwrap
 import tokenize
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinynode_course import mynode
+from tinynode_course import mynode, places, swapping
 from tinynode_course.mynode import Definition
+from tinynode_course.places import Spot
 from tinynode_course.sources import Step
 
 LEAST = 3
@@ -30,6 +32,9 @@ LEAST = 3
 
 MOST = 24
 """The most lines: the first definitions that fit, and at least one definition."""
+
+MOST_PLACES = 2
+"""The most definitions of a check that names several places."""
 
 TO_WRITE = "NotImplementedError"
 
@@ -41,38 +46,39 @@ class Group:
     path: str
     name: str
     lines: tuple[str, ...]
+    text: str
+    """The definition with all its lines."""
 
 
-def hints(step: Step) -> list[str]:
-    """All hints of an exercise: words, then the puzzle, if there is one, and last the lines.
-
-    The puzzle shows nearly the whole solution, so the hints that ask and point come first.
-    """
-    *words, lines = step.hints()
-    found = puzzle(step)
-    return [*words, *([found] if found else []), lines]
-
-
-def puzzle(step: Step) -> str:
-    """The puzzle of an exercise as text; "" without one."""
+def puzzle(step: Step, chosen: Sequence[Group]) -> str:
+    """The puzzle of some groups as text; "" if no group has enough lines."""
     wrong = distractors(step)
-    groups = [
-        group
-        for group in _chosen(step)
-        if len(group.lines) + len(wrong.get(group.name, ())) >= LEAST
+    shown = [
+        group for group in chosen if len(group.lines) + len(wrong.get(group.name, ())) >= LEAST
     ]
-    if not groups:
+    if not shown:
         return ""
-    text = "these lines are missing, in a mixed order and without indentation."
-    extra = sum(len(wrong.get(group.name, ())) for group in groups)
+    text = "These lines are missing, in a mixed order and without indentation."
+    extra = sum(len(wrong.get(group.name, ())) for group in shown)
     if extra:
         text += f" {extra} of them {'is' if extra == 1 else 'are'} wrong: leave these out."
-    for group in groups:
-        where = f"{mynode.NAME}/{group.path}: " if step.builds else ""
-        text += f"\n\n  {where}{group.name}"
+    for group in shown:
+        text += f"\n\n  {_title(step, group)}"
         for line in mixed([*group.lines, *wrong.get(group.name, ())], f"{step.key} {group.name}"):
             text += f"\n    {line}"
     return text
+
+
+def solution_lines(step: Step, chosen: Sequence[Group]) -> str:
+    """The lines of a solution, for some groups."""
+    text = "The lines of a solution:"
+    for group in chosen:
+        text += f"\n\n  {_title(step, group)}\n{textwrap.indent(group.text, '    ')}"
+    return text
+
+
+def _title(step: Step, group: Group) -> str:
+    return f"{mynode.NAME}/{group.path}: {group.name}" if step.builds else group.name
 
 
 def distractors(step: Step) -> dict[str, tuple[str, ...]]:
@@ -92,12 +98,48 @@ def mixed(lines: list[str], seed: str) -> list[str]:
     return result
 
 
+def groups(step: Step, found: Sequence[Spot] = (), stage: str = "") -> list[Group]:
+    """The definitions to show: those of the places, or those that the learner has not begun."""
+    if found:
+        here = [_group_at(step, one, stage or step.key) for one in found]
+        chosen = [one for one in here if one is not None]
+        if chosen:
+            return chosen[:MOST_PLACES]
+    return _chosen(step)
+
+
+def _group_at(step: Step, place: Spot, stage: str) -> Group | None:
+    """The lines of the reference at a place, without those of the stub; None without any."""
+    reference = places.reference_of(step, stage).get(place.path, "")
+    stubs = (
+        mynode.read_files(step.stub) if step.builds else {step.work: step.stub.read_text("utf-8")}
+    )
+    one = swapping.units(reference).get(place.name)
+    if one is None:
+        return None
+    code = swapping.text_of(reference, one)
+    stub = stubs.get(place.path, "")
+    there = swapping.units(stub).get(place.name)
+    known = (
+        statements(swapping.text_of(stub, there)) if there is not None else statements(code)[:1]
+    )
+    lines = _missing(code, known)
+    return Group(place.path, place.name, tuple(lines), code) if lines else None
+
+
+def _stubs(step: Step) -> dict[str, str]:
+    """The stubs of an exercise, by path."""
+    if step.builds:
+        return mynode.read_files(step.stub)
+    return {step.work: step.stub.read_text(encoding="utf-8")}
+
+
 def _chosen(step: Step) -> list[Group]:
-    """The definitions to show: those the learner has not begun, as many as fit."""
-    groups = list(_groups(step))
-    unwritten = [group for group in groups if _is_to_write(group, step)]
+    """The definitions that the learner has not begun, as many as fit."""
+    every = list(_groups(step))
+    unwritten = [group for group in every if _is_to_write(group, step)]
     chosen: list[Group] = []
-    for group in unwritten or groups:
+    for group in unwritten or every:
         if chosen and sum(len(one.lines) for one in chosen) + len(group.lines) > MOST:
             break
         chosen.append(group)
@@ -134,16 +176,21 @@ def _groups(step: Step) -> Iterator[Group]:
 
 def _group(path: str, now: Definition, earlier: Definition | None) -> Iterator[Group]:
     """The lines of a definition that are not in the earlier one; no group without any."""
-    missing = Counter(statements(now.text))
-    if earlier is not None:
-        missing -= Counter(statements(earlier.text))
+    lines = _missing(now.text, statements(earlier.text) if earlier is not None else [])
+    if lines:
+        yield Group(path, now.name, tuple(lines), now.text)
+
+
+def _missing(code: str, known: Sequence[str]) -> list[str]:
+    """The statements of code that are not among the known ones, in order."""
+    missing = Counter(statements(code))
+    missing -= Counter(known)
     lines = []
-    for line in statements(now.text):
+    for line in statements(code):
         if missing[line] > 0:
             missing[line] -= 1
             lines.append(line)
-    if lines:
-        yield Group(path, now.name, tuple(lines))
+    return lines
 
 
 def statements(code: str) -> list[str]:

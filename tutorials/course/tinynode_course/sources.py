@@ -119,11 +119,6 @@ class Step:
         """The module with the hints and the checks, freshly loaded."""
         return load(self.check, f"tinynode_check_{self.name}")
 
-    def hints(self) -> tuple[str, ...]:
-        """The hints of the exercise; the last hint is the most detailed."""
-        hints: tuple[str, ...] = self.check_module().HINTS
-        return hints
-
     def _exercise(self, folder: str, suffix: str) -> Path:
         return self.path.parent / folder / f"{self.name}{suffix}"
 
