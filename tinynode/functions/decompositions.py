@@ -6,6 +6,7 @@ Algorithmic Differentiation, 2008.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from tinynode.core.array_arguments import constant_beside, raw_of
 from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, is_float16, namespace_of
+from tinynode.devices import Array, Arrays, all_true, is_float16, namespace_of
 from tinynode.errors import OperandError, dtype_name
 from tinynode.functions import guards
 from tinynode.functions.operands import as_operand
@@ -76,6 +77,33 @@ def named_call(function: str, routine: Callable[..., Any], *matrices: Array, cur
             f"{function}: {error} for an argument of shape {shapes}, "
             f"{dtype_name(matrices[0].dtype)}. {cure}"
         ) from None
+
+
+def call_on_finite(function: str, routine: Callable[..., Any], x: Array) -> Any:
+    """The results of a routine for stacks; a matrix with NaN or infinities gives NaN.
+
+    Where the routine is singular values, one such matrix may stop it for the whole stack, by
+    versions of LAPACK. A mask may hide the matrix, and the others have results.
+
+    Raises:
+        ValueError: no matrix is finite, and the library refuses them.
+    """
+    xp = namespace_of(x)
+    is_finite = xp.all(xp.isfinite(x), axis=(-2, -1), keepdims=True)
+    if all_true(is_finite) or all_true(~is_finite):
+        return named_call(function, routine, x, cure=FINITE)
+    results = named_call(function, routine, xp.where(is_finite, x, xp.zeros_like(x)), cure=FINITE)
+    if not isinstance(results, tuple):
+        return nan_unless(is_finite, results)
+    return tuple(nan_unless(is_finite, result) for result in results)
+
+
+def nan_unless(is_finite: Array, result: Array) -> Array:
+    """A result for a stack, (..., n, m) or (..., n), with NaN where a matrix was not finite."""
+    xp = namespace_of(result)
+    if result.ndim < is_finite.ndim:
+        is_finite = is_finite[..., 0]
+    return xp.where(is_finite, result, xp.full_like(result, math.nan))
 
 
 FINITE = "Look for NaN and infinities in it."
@@ -208,7 +236,7 @@ class Svd(MatrixNode):
         (x,) = inputs
         self.retain_outputs((0, 1, 2))
         svd_of = partial(namespace_of(x).linalg.svd, full_matrices=False)
-        return tuple(named_call("svd", svd_of, x, cure=FINITE))
+        return tuple(call_on_finite("svd", svd_of, x))
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         gu, gs, gvt = grad_outputs

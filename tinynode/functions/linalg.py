@@ -42,6 +42,7 @@ from tinynode.functions.decompositions import (
     SquareMatrixNode,
     SystemNode,
     as_matrices,
+    call_on_finite,
     column,
     eigh,
     eigvalsh,
@@ -317,7 +318,7 @@ class Pinv(MatrixNode):
         self.retain_inputs((0,))
         self.retain_outputs((0,))
         pinv_of = partial(namespace_of(x).linalg.pinv, rtol=self.rtol)
-        return (named_call("pinv", pinv_of, x, cure=FINITE),)
+        return (call_on_finite("pinv", pinv_of, x),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
