@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from c_compiler import missing_compiler
 
 import tinynode as tn
 from accuracy.allowances import judged
@@ -31,8 +32,6 @@ from accuracy.rows import ROWS, Row
 from accuracy.special_rows import SPECIAL_ROWS
 from tinynode import functions as fn
 from tinynode_fast import plan as plan_module
-from tinynode_fast.native import build
-from tinynode_fast.native.cache import NotBuiltError
 
 INF = float("inf")
 BY_NAME = {row.name: row for row in ROWS}
@@ -82,10 +81,8 @@ def test_errors_on_the_dense_grid(row: Row) -> None:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """Nets become libraries of C before their first run."""
-    try:
-        build.version_of(build.compiler("auto"))
-    except NotBuiltError as error:
-        pytest.skip(f"no C compiler: {error}")
+    if missing_compiler():
+        pytest.skip(missing_compiler())
     monkeypatch.setenv("TINYNODE_CACHE", str(tmp_path))
     tmp_path.chmod(0o700)
     monkeypatch.setattr(plan_module.build, "in_background", lambda work, seconds: work())

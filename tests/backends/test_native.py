@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import op_drivers
 import pytest
+from c_compiler import missing_compiler
 from fast_kernels import set_limits, two_threads, use_two_threads
 from op_cases import CASES
 
@@ -28,10 +29,8 @@ from tinynode_fast.native.cache import NotBuiltError
 from tinynode_fast.native.nests import Nest
 from tinynode_fast.plan import CallPlan, FastPlan
 
-try:
-    build.version_of(build.compiler("auto"))
-except NotBuiltError as error:
-    pytest.skip(f"no C compiler: {error}", allow_module_level=True)
+if missing_compiler():
+    pytest.skip(missing_compiler(), allow_module_level=True)
 
 F = tn.get_device("fast")
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from c_compiler import missing_compiler
 
 import tinynode as tn
 from tinynode import nn
@@ -34,6 +35,9 @@ MAKERS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.fixture(params=["none", "auto"], autouse=True)
 def compiler(request: Any) -> Iterator[str]:
+    missing = missing_compiler() if request.param == "auto" else ""
+    if missing:
+        pytest.skip(missing)
     with (
         tn.using_device("fast"),
         tn.using_config(dtype="float64"),

@@ -12,14 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from c_compiler import missing_compiler
 
 from tinynode_fast.native import build, cache
 from tinynode_fast.native.cache import CacheFolder, NotBuiltError
 
-try:
-    build.compiler("auto")
-except NotBuiltError as error:
-    pytest.skip(f"no C compiler: {error}", allow_module_level=True)
+if missing_compiler():
+    pytest.skip(missing_compiler(), allow_module_level=True)
 
 SOURCE = "int number(void) { return 42; }\n"
 OTHER = "int number(void) { return 13; }\n"

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
+from c_compiler import missing_compiler
 
 import tinynode as tn
 from tinynode import functions as fn
@@ -36,14 +37,6 @@ COMMAND = '0 && ({extern int system(const char*);system("touch PATH");}) != -9'
 
 
 pytestmark = pytest.mark.usefixtures("native_cache")
-
-
-def has_compiler() -> bool:
-    try:
-        build.compiler("auto")
-    except build.NotBuiltError:
-        return False
-    return True
 
 
 def net_text(type: str, inputs: list[str], outputs: list[str], attrs: dict[str, Any]) -> str:
@@ -698,7 +691,7 @@ class Shortened(tn.FunctionNode):
         return (None,)
 
 
-@pytest.mark.skipif(not has_compiler(), reason="no C compiler")
+@pytest.mark.skipif(bool(missing_compiler()), reason=missing_compiler())
 def test_c_reads_no_array_of_another_shape() -> None:
     compiled = tn.compile(lambda x: fn.exp(Shortened().apply((x,))[0]) * 2.0)
 
