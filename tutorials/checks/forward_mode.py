@@ -8,7 +8,6 @@ from tinynode_course.checks import (
     CheckFailed,
     Hint,
     expect_close,
-    expect_equal,
     expect_true,
     solution,
 )
@@ -121,7 +120,7 @@ def check_exact(work):
     _, jv, passes = value_and_jv(work, "jvp of a function with 40 results", "", many)
     expect_close("J v of a function with 40 results", jv, DIRECTION @ wide, "J v: (m).")
     look = "No loop over the results: one dummy u, of the shape of y."
-    expect_equal("the backward passes of jvp, for 40 results", passes, 2, look)
+    expect_true(f"the backward passes of jvp, {passes} for 40 results, are 2", passes <= 2, look)
 
 
 def check_nested(work):
@@ -149,7 +148,7 @@ def check_hvp(work):
     hessian = (MATRIX * np.exp(POINT @ MATRIX)) @ MATRIX.T
     expect_close("H v", hv, hessian @ DIRECTION, look, rtol=1e-11)
     look = "One pass for the gradient, and two for its jvp: no loop over the Hessian's rows."
-    expect_equal("the backward passes of hvp", passes, 3, look)
+    expect_true(f"the backward passes of hvp, {passes}, are 3 at most", passes <= 3, look)
 
 
 def check_bend(work):

@@ -185,7 +185,7 @@ def check_heads(work: Any) -> None:
     from mynode import nn
 
     layer = _draw(nn.MultiHeadAttention(4, 2))
-    shapes = [p.array.shape for p in layer.parameters()]
+    shapes = sorted([p.array.shape for p in layer.parameters()], reverse=True)
     look = "query, key and value: Linear(size, size, bias=False); out: Linear(size, size)"
     expect_equal("the shapes of the parameters", shapes, [(4, 4)] * 4 + [(4,)], look)
     x = work.Variable(BATCH)

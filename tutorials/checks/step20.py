@@ -284,10 +284,10 @@ def check_writing(work: Any) -> None:
     work.seed(0)
     model = nn.GPT(tokenizer.size, 12, 16, 2, 1)
     optimizer = nn.AdamW(model, lr=0.03)
-    schedule = nn.schedules.CosineSchedule(optimizer, 60, warmup=6)
+    schedule = nn.schedules.CosineSchedule(optimizer, 100, warmup=6)
     draw = np.random.default_rng(0)
     loss = None
-    for _ in range(60):
+    for _ in range(100):
         rows = tokens[draw.integers(0, len(tokens) - 12, 8)[:, None] + np.arange(13)]
         scores = work.reshape(model(rows[:, :-1]), (-1, tokenizer.size))
         loss = work.softmax_cross_entropy(scores, rows[:, 1:].reshape(-1))

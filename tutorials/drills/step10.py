@@ -36,22 +36,37 @@ def drill_first_values(work, inputs):
 def draw_dropout(rng):
     return {
         "seed": int(rng.integers(0, 1000)),
-        "x": rng.normal(size=(4, 5)),
-        "gy": rng.normal(size=(4, 5)),
-        "ratio": float(rng.uniform(0.2, 0.8)),
+        "x": rng.normal(size=(40, 50)),
+        "gy": rng.normal(size=(40, 50)),
+        "ratio": float(rng.uniform(0.15, 0.35) + rng.choice([0.0, 0.5])),  # not near a half
     }
 
 
 def drill_dropout(work, inputs):
-    """dropout in training: masks from the seed, values, gradients, dtypes"""
+    """dropout in training: shares, kept values, gradients, dtypes; the seed fixes the mask"""
     nn, ratio = _part(work, "nn"), inputs["ratio"]
-    work.seed(inputs["seed"])
-    found = []
+    found, masks = [], []
     for dtype in ("float64", "float32"):
-        arrays, gy = [inputs["x"].astype(dtype)], inputs["gy"].astype(dtype)
-        for function in (lambda x: work.dropout(x, ratio), nn.Dropout(ratio), nn.Dropout()):
-            found.append(gradients(work, function, arrays, gy))
-    return [*found, work.dropout(work.Variable(inputs["x"])).array, nn.Dropout().parameters()]
+        x, gy = inputs["x"].astype(dtype), inputs["gy"].astype(dtype)
+        for function, share in (
+            (lambda x: work.dropout(x, ratio), ratio),
+            (nn.Dropout(ratio), ratio),
+            (nn.Dropout(), 0.5),
+            (work.dropout, 0.5),
+        ):
+            work.seed(inputs["seed"])
+            y, gx, given = gradients(work, function, [x], gy)
+            kept = y != 0
+            masks.append(kept)
+            scale = np.asarray(1 / (1 - share), dtype)
+            # dropped elements in the form of kept ones: the same values for each mask
+            found += [np.where(kept, y, x * scale), np.where(kept, gx, gy * scale), given]
+            found += [bool((gx[~kept] == 0).all()), bool(abs(kept.mean() - 1 + share) < 0.08)]
+            found += [bool((kept != kept[:1]).any()), bool((kept != kept[:, :1]).any())]
+    work.seed(inputs["seed"])
+    first, second = (work.dropout(work.Variable(inputs["x"])).array for _ in range(2))
+    found += [bool(((first != 0) == masks[-1]).all()), bool((first != second).any())]
+    return [*found, nn.Dropout().parameters()]
 
 
 def drill_evaluation(work, inputs):
@@ -59,16 +74,20 @@ def drill_evaluation(work, inputs):
     x = work.Variable(inputs["x"])
     layer = _part(work, "nn").Dropout(inputs["ratio"])
     work.seed(inputs["seed"])
+
+    def drops():
+        return bool((layer(x).array == 0).any())
+
     found = [work.config.train]
     with work.using_config("train", False):
         found += [work.config.train, layer(x).array, work.dropout(x, inputs["ratio"]).array]
         try:
             with work.using_config("train", True):
-                found += [work.config.train, layer(x).array]
+                found += [work.config.train, drops()]
                 raise KeyError("as planned")
         except KeyError:
             found += [work.config.train, layer(x).array]
-    return [*found, work.config.train, layer(x).array]
+    return [*found, work.config.train, drops()]
 
 
 draw_evaluation = draw_dropout

@@ -4,7 +4,7 @@ import importlib
 
 import numpy as np
 
-from tinynode_course.drilling import gradients, raised
+from tinynode_course.drilling import draw_parameters, gradients, parameters_of, raised
 
 
 def draw_matmul(rng):
@@ -109,10 +109,11 @@ def drill_heads(work, inputs):
     heads, size = inputs["heads"], inputs["x"].shape[-1]
     found = []
     for causal in (True, inputs["causal"], False):
-        work.seed(inputs["seed"])
         layer = nn.MultiHeadAttention(size, heads, causal=causal)
+        draw_parameters(layer, np.random.default_rng(inputs["seed"]))
         found.append(gradients(work, layer, [inputs["x"]], inputs["gy"]))
-        found.append([[p.array, p.grad] for p in layer.parameters()])
+        found.append([[p.array, p.grad] for p in parameters_of(layer)])
+        found.append(len(layer.parameters()))
     found.append(layer.join(layer.split(work.Variable(inputs["x"]))).array)
     found.append(raised(lambda: nn.MultiHeadAttention(size, size + 1), ValueError))
     return [*found, raised(lambda: layer(work.Variable(inputs["x"][0])), ValueError)]
@@ -121,14 +122,11 @@ def drill_heads(work, inputs):
 def drill_block(work, inputs):
     """Block: values, gradients of all parameters and of the input"""
     nn = importlib.import_module(f"{work.__name__}.nn")
-    work.seed(inputs["seed"])
     block = nn.Block(inputs["x"].shape[-1], inputs["heads"])
-    rng = np.random.default_rng(inputs["seed"])
-    for p in block.parameters():
-        p.array = rng.normal(size=p.array.shape) * 0.7
+    draw_parameters(block, np.random.default_rng(inputs["seed"]))
     found = gradients(work, block, [inputs["x"]], inputs["gy"])
     parts = [block.attention.heads, len({id(p) for p in block.parameters()})]
-    return [*found, parts, [p.grad for p in block.parameters()]]
+    return [*found, parts, [p.grad for p in parameters_of(block)]]
 
 
 draw_block = draw_heads

@@ -4,7 +4,7 @@ import importlib
 
 import numpy as np
 
-from tinynode_course.drilling import raised
+from tinynode_course.drilling import draw_parameters, parameters_of, raised
 
 
 def _module(work, name):
@@ -86,15 +86,14 @@ def draw_model(rng):
 def drill_model(work, inputs):
     """GPT: scores, gradients of all parameters, dropout, and too many places"""
     nn = _module(work, "nn")
-    work.seed(inputs["seed"])
-    model = nn.GPT(9, 5, 8, 2, 2)
+    model = draw_parameters(nn.GPT(9, 5, 8, 2, 2), np.random.default_rng(inputs["seed"]))
     scores = model(inputs["tokens"])
     loss = work.softmax_cross_entropy(work.reshape(scores, (10, 9)), inputs["answers"])
     loss.backward()
-    grads = [p.grad for p in model.parameters()]
-    work.seed(inputs["seed"])
+    grads = [p.grad for p in parameters_of(model)]
     with work.using_config("train", False):
-        dry = nn.GPT(9, 5, 8, 2, 2, dropout=0.9)(inputs["tokens"]).array
+        dry = nn.GPT(9, 5, 8, 2, 2, dropout=0.9)
+        dry = draw_parameters(dry, np.random.default_rng(inputs["seed"]))(inputs["tokens"]).array
     wrong = raised(lambda: model(np.zeros((1, 6), int)), ValueError)
     zeros = [_behind_dropout(nn, inputs, blocks) for blocks in (0, 1)]
     return [scores.array, loss.array, grads, dry, wrong, zeros]
@@ -102,12 +101,8 @@ def drill_model(work, inputs):
 
 def _behind_dropout(nn, inputs, blocks):
     """The scores of a drawn model when dropout leaves zeros."""
-    model, rng = (
-        nn.GPT(9, 5, 8, 2, blocks, dropout=1 - 1e-9),
-        np.random.default_rng(inputs["seed"]),
-    )
-    for p in model.parameters():
-        p.array = rng.normal(size=p.array.shape)
+    model = nn.GPT(9, 5, 8, 2, blocks, dropout=1 - 1e-9)
+    draw_parameters(model, np.random.default_rng(inputs["seed"]))
     return model(inputs["tokens"]).array
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tinynode_course.drilling import raised
+from tinynode_course.drilling import draw_parameters, raised
 
 
 def _module(work, name):
@@ -13,8 +13,9 @@ def _module(work, name):
 
 
 def _gpt(work, seed):
-    work.seed(seed)
-    return importlib.import_module(f"{work.__name__}.nn").GPT(9, 7, 8, 2, 2)
+    """A GPT with drawn parameters: norm1 and norm2 would begin with the same numbers."""
+    model = importlib.import_module(f"{work.__name__}.nn").GPT(9, 7, 8, 2, 2)
+    return draw_parameters(model, np.random.default_rng(seed))
 
 
 def draw_cache(rng):
@@ -26,9 +27,6 @@ def drill_cache(work, inputs):
     """read and attend: parts of drawn sizes, the arrays of the cache, too many places"""
     cache = _module(work, "cache")
     model, tokens = _gpt(work, inputs["seed"]), inputs["tokens"]
-    rng = np.random.default_rng(inputs["seed"])
-    for p in model.parameters():  # norm1 and norm2 begin with the same numbers
-        p.array = p.array + 0.3 * rng.normal(size=p.array.shape)
     caches = [cache.KeyValueCache() for _ in model.blocks]
     found, edges = [], [0, *inputs["cuts"], 7]
     for start, end in pairwise(edges):

@@ -40,6 +40,29 @@ def gradients(work: Any, function: Callable[..., Any], arrays: list[Any], gy: An
     return [result, *found, *given]
 
 
+def parameters_of(module: Any) -> list[Any]:
+    """The parameters of MultiHeadAttention, Block or GPT, in an order of the drills.
+
+    A learner may make the layers of an attention in any order.
+    """
+    if hasattr(module, "query"):
+        parts = [module.query, module.key, module.value, module.out]
+    elif hasattr(module, "attention"):
+        parts = [module.norm1, module.attention, module.norm2, module.up, module.down]
+    elif hasattr(module, "blocks"):
+        parts = [module.tokens, module.places, *module.blocks, module.norm, module.head]
+    else:
+        return list(module.parameters())
+    return [parameter for part in parts for parameter in parameters_of(part)]
+
+
+def draw_parameters(module: Any, rng: Any) -> Any:
+    """The module, with drawn numbers of deviation 0.7 in all parameters."""
+    for parameter in parameters_of(module):
+        parameter.array = rng.normal(size=parameter.array.shape) * 0.7
+    return module
+
+
 def alive(references: list[Any]) -> list[bool]:
     """For each weak reference, or function without arguments: True if the thing is there."""
     gc.collect()

@@ -1,4 +1,4 @@
-"""``check --self-test``: how many planted bugs the public checks refuse.
+"""``check --self-test``: how many planted bugs the public checks refuse, and which right answers.
 
 Requirement: the share tells of bugs that nobody chose for the checks. So the bugs stand in files
 of their own, ``tutorials/planted/step05.toml``, written from the solution and from known
@@ -12,6 +12,9 @@ misconceptions, without a look at the checks. A bug is a text of the reference a
 
 ``blind`` in a file is the number of bugs that the checks refused at the first measurement, before
 any check was sharpened. A wheel has no planted bugs.
+
+``right_answers.toml`` has right answers of unusual forms, as edits of the reference. The checks
+accept each.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from tinynode_course import checking, mynode, sources
 from tinynode_course.sources import Step
 
 FOLDER = "planted"
+ANSWERS = "right_answers.toml"
 
 BEFORE = """\
 # What the checks of the course refuse
@@ -42,6 +46,9 @@ reference solution, one at a time, and the public checks run on each program.
 The bugs stand in `tutorials/planted`, each with a misconception in words. The author wrote the
 bugs from the solutions, without a look at the checks of each step. The column *Refused at first*
 has the measurement before these bugs sharpened any check.
+
+A check that refuses a right answer teaches a wrong lesson, too. So the public checks also run on
+right answers of unusual forms, in `tutorials/planted/right_answers.toml`.
 """
 
 AFTER = """
@@ -57,6 +64,33 @@ class Bug:
     file: str
     old: str
     new: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A right answer: its form in words, and edits (file, old text, new text) of the reference.
+
+    Without an old text, the new text is the file.
+    """
+
+    step: Step
+    form: str
+    edits: tuple[tuple[str, str, str], ...]
+
+    def files(self) -> mynode.Files:
+        """The files of the answer, in a learner's folder."""
+        step = self.step
+        files = (
+            {f"{mynode.NAME}/{path}": text for path, text in mynode.reference(step.key).items()}
+            if step.builds
+            else {step.work: step.solution.read_text(encoding="utf-8")}
+        )
+        for file, old, new in self.edits:
+            path = f"{mynode.NAME}/{file}" if step.builds else file
+            if old not in files.get(path, ""):
+                raise ValueError(f"{self.form}: {path} of step {step.key} does not have {old!r}")
+            files[path] = files[path].replace(old, new) if old else new
+        return files
 
 
 @dataclass(frozen=True)
@@ -103,11 +137,28 @@ def read(step: Step) -> tuple[list[Bug], int]:
     return [Bug(**bug) for bug in facts["bug"]], facts.get("blind", 0)
 
 
+def answers() -> list[Answer]:
+    """The right answers of unusual forms, in the order of the course."""
+    path = sources.tutorials() / FOLDER / ANSWERS
+    facts: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    found = []
+    for one in facts["answer"]:
+        edits = [(edit["file"], edit.get("old", ""), edit["new"]) for edit in one["edit"]]
+        found.append(Answer(sources.find(one["exercise"]), one["form"], tuple(edits)))
+    return found
+
+
 def is_refused(step: Step, bug: Bug, seconds: float) -> bool:
     """True if a public check of an exercise fails on the reference with a bug."""
     wrong = mynode.mistake(step.key, bug.file, bug.old, bug.new)
+    files = mynode.reference(step.key) | wrong
+    return fails(step, {f"{mynode.NAME}/{path}": text for path, text in files.items()}, seconds)
+
+
+def fails(step: Step, files: mynode.Files, seconds: float) -> bool:
+    """True if a public check of an exercise fails on the files of a learner's folder."""
     with tempfile.TemporaryDirectory(prefix="tinynode-self-test-") as folder:
-        mynode.write_files(mynode.reference(step.key) | wrong, Path(folder, mynode.NAME))
+        mynode.write_files(files, Path(folder))
         passed = 0
         titles: list[str] = []
         last = ""
@@ -140,6 +191,22 @@ def results(steps: Sequence[Step], seconds: float) -> Iterator[Result]:
         pool.shutdown(cancel_futures=True)
 
 
+def refused_answers(chosen: Sequence[Answer], seconds: float) -> list[str]:
+    """The forms of the right answers that a check refuses, with their exercises."""
+    found = []
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
+        verdicts = pool.map(lambda one: fails(one.step, one.files(), seconds), chosen)
+        for number, (one, refused) in enumerate(zip(chosen, verdicts, strict=True), 1):
+            say_progress(f"right answers: {number} of {len(chosen)}")
+            if refused:
+                found.append(f"{one.step.title}: {one.form}")
+        say_progress("")
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return found
+
+
 def say_progress(text: str) -> None:
     """Show a text in the last line of a terminal, in place of the text before."""
     if sys.stderr.isatty():
@@ -147,12 +214,15 @@ def say_progress(text: str) -> None:
 
 
 def run(keys: Sequence[str], seconds: float, as_page: bool) -> int:
-    """Print the share of refused bugs; 0 if at least 95 % are refused."""
+    """Print the share of refused bugs; 0 if 95 % or more are refused, and no right answer."""
     steps = [sources.find_exercise(key) for key in keys] or exercises()
     found = list(results(steps, seconds))
-    for line in page(found) if as_page else table(found):
+    chosen = [one for one in answers() if not keys or one.step in steps]
+    refused = refused_answers(chosen, seconds)
+    lines = [*table(found), "", *accepted(chosen, refused)]
+    for line in (BEFORE, *lines, AFTER) if as_page else lines:
         print(line)
-    return 0 if share(found) >= 95 else 1
+    return 0 if share(found) >= 95 and not refused else 1
 
 
 def share(found: Sequence[Result]) -> float:
@@ -182,8 +252,13 @@ def table(found: Iterable[Result]) -> Iterator[str]:
             yield f"- Step {one.step.key}: {words}"
 
 
-def page(found: Sequence[Result]) -> Iterator[str]:
-    """The page docs/course-checks.md."""
-    yield BEFORE
-    yield from table(found)
-    yield AFTER
+def accepted(chosen: Sequence[Answer], refused: Sequence[str]) -> Iterator[str]:
+    """The number of right answers, and the refused ones."""
+    exercises = len({one.step.key for one in chosen})
+    yield (
+        f"**Right answers of unusual forms**: {len(chosen)} in {exercises} exercises. "
+        f"The checks accept {len(chosen) - len(refused)}."
+    )
+    if refused:
+        yield ""
+        yield from (f"- refused, though right: {words}" for words in refused)
