@@ -185,8 +185,9 @@ print(f"kept for backward: {kept:,} bytes, for 120 points")
 # 1. `functions/network.py`: `Linear.backward`, by the three formulas. The rows of `gy` and of `x`
 #    may have more axes in front: `gy.reshape(-1, w.shape[0])` lines the rows up.
 # 2. `functions/activation.py`: `ReLU`. At 0 the gradient is 0.
-# 3. `nn/module.py`: `Module.parameters`. A parameter with two names comes once.
-# 4. `nn/initializers.py`: `lecun_normal`. `nn/layers.py`: `Sequential`.
+# 3. `nn/module.py`: the end of `Module.parameters`. A Parameter is found. What a module, a list or
+#    a tuple holds waits in front, so the order is that of the attributes.
+# 4. `nn/initializers.py`: `lecun_normal`. `nn/layers.py`: `Sequential.forward`.
 #
 # The last check trains your network with spirals of points.
 #

@@ -201,8 +201,8 @@ print(f"right: {right(fixed):.0%}")
 # Handwritten Digits, 1998.
 #
 # ## Exercise
-# 1. `functions/loss.py`: `mean_squared_error`, from operations that you have. It refuses two
-#    shapes that differ, by `ValueError`: broadcasting would hide a mistake.
+# 1. `functions/loss.py`: the value of `mean_squared_error`, from operations that you have. The
+#    stub refuses two shapes that differ: broadcasting would hide a mistake.
 # 2. `functions/cross_entropy.py`: `SoftmaxCrossEntropy`. `forward` and `backward` both need $\log
 #    p$ of all classes: write `log_softmax`. Subtract the largest score $m$ of each row first:
 #
@@ -210,8 +210,7 @@ print(f"right: {right(fixed):.0%}")
 #
 # 3. `core/backprop.py`: labels have no gradient. `SoftmaxCrossEntropy.backward` gives `None` for
 #    them, and `run_backward` goes on to the next input.
-# 4. `nn/optimizers.py`: `Optimizer.update`, and `update_one` of `SGD` and of `Adam`. `update`
-#    raises `ValueError` if a parameter has no gradient, before it moves any parameter.
+# 4. `nn/optimizers.py`: the loop of `Optimizer.update`, and `update_one` of `SGD` and of `Adam`.
 #
 # The last check trains your network with the digits, in a second or two.
 #

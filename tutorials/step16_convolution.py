@@ -184,18 +184,17 @@ print(f"largest difference of a score: {np.abs(middle - moved).max():.6f}")
 # Recognition, 1998.
 #
 # ## Exercise
-# Add convolution to your package. This page shows `count`, `places`, `unfold` and the layer
-# `Conv2d`. Yours to find:
+# Add convolution to your package. The stubs have `unfold`, the checks of types, the forward of
+# `MaxPool2d` and the three layers. Yours to find:
 #
-# - `fold` in `functions/convolution.py`, the gradient of `unfold`. A pixel lies in many windows,
-#   so its gradient is the sum over these windows. Same loop, other direction.
-# - the operation `Conv2d` and `conv2d`. Write the windows of an image as the columns of a matrix
-#   $X$, and the filters as the rows of $W$. Then $Y = W X$, and you know the gradients of a matrix
-#   product from step 15.
-# - `functions/pooling.py`: `MaxPool2d` and `max_pool2d`. The gradient goes to the largest number
-#   of each window. With `unfold` and `fold`, forward and backward are a few lines each.
-# - the layers `MaxPool2d` and `Flatten` in `nn/image_layers.py`, and the three layers in the
-#   imports of `nn/__init__.py` (`start` adds the imports).
+# - the loop of `fold` in `functions/convolution.py`, the gradient of `unfold`. A pixel lies in
+#   many windows, so its gradient is the sum over these windows. Same loop, other direction.
+# - the end of forward and backward of the operation `Conv2d`. Write the windows of an image as the
+#   columns of a matrix $X$, and the filters as the rows of $W$. Then $Y = W X$, and you know the
+#   gradients of a matrix product from step 15.
+# - `functions/pooling.py`: the backward of `MaxPool2d`. The gradient goes to the largest number of
+#   each window, whose place forward has kept. `np.put_along_axis` writes by places, and `fold`
+#   adds up.
 #
 #     python -m tinynode.learn start 16
 #     python -m tinynode.learn check 16

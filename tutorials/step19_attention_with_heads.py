@@ -236,19 +236,19 @@ print(attention_weights(Variable(np.zeros((4, 2))), Variable(np.zeros((4, 2))), 
 # and perceptron, as in Xiong et al., On Layer Normalization in the Transformer Architecture, 2020.
 #
 # ## Exercise
-# Your attention gets a batch and heads. The stubs have `permute_dims`, `matrix_transpose`, and
-# `split` of the class `MultiHeadAttention`. Yours to find:
+# Your attention gets a batch and heads. The stubs have `permute_dims`, `matrix_transpose`, the
+# layers of `MultiHeadAttention` and of `Block`, and `split`. Yours to find:
 #
 # - `functions/shapes.py`: `PermuteDims`. Its backward puts the axes back in their order.
 #   ([tinynode's file](../source/tinynode/functions/shapes.md))
 # - `functions/products.py`: `MatMul` for stacks. The check of the types allows two axes or more,
 #   and compares `x.shape[-1]` with `y.shape[-2]`. For an array, `y.mT` swaps the last two axes.
 #   ([tinynode's file](../source/tinynode/functions/products.md))
-# - `functions/network.py`: `attention_weights`, which has the scores, masks and softmax of your
+# - `functions/network.py`: `attention_weights`, which has the scores, `masked` and softmax of your
 #   attention of step 17, now by `matmul`. `scaled_dot_product_attention` calls it.
-# - `nn/attention.py`: `MultiHeadAttention`, with layers `query`, `key` and `value` without a bias,
-#   and `out`. ([tinynode's file](../source/tinynode/nn/attention.md))
-# - `nn/transformer.py`: `Block`, by the formula above.
+# - `nn/attention.py`: `join` and `forward` of `MultiHeadAttention`. `join` is `split`, backwards.
+#   ([tinynode's file](../source/tinynode/nn/attention.md))
+# - `nn/transformer.py`: `Block.forward`, by the formula above.
 #   ([tinynode's file](../source/tinynode/nn/transformer.md))
 #
 #     python -m tinynode.learn start 19

@@ -291,11 +291,11 @@ for count in (0, 100, 200):
 # ## Exercise
 # Give your package a voice. The stubs have `Tokenizer` and `write`. Yours to find:
 #
-# - `tokens.py`: `merge` and `learn_pairs`. A merge goes from left to right, so `aaa` with the pair
-#   `aa` becomes the new token and an `a`. Of two pairs with the same count, the pair that comes
-#   first in the text is taken.
-# - `nn/schedules.py`: `CosineSchedule.lr_at` and `step`.
-# - `nn/language_model.py`: `GPT.forward` and `draw_token`.
+# - `tokens.py`: the loops of `merge` and `learn_pairs`. A merge goes from left to right, so `aaa`
+#   with the pair `aa` becomes the new token and an `a`. Of two pairs with the same count, the pair
+#   that comes first in the text is taken.
+# - `nn/schedules.py`: `CosineSchedule.lr_at`.
+# - `nn/language_model.py`: the rest of `GPT.forward` and of `draw_token`.
 #
 #     python -m tinynode.learn start 20
 #     python -m tinynode.learn check 20

@@ -301,10 +301,11 @@ print(f"a large row, scales by row: {held_out_loss(model, sonnets.held_out):.4f}
 # Make your model cheap to use. The stubs have what this page shows, and `add_lora`, `merge_lora`,
 # `use_int8` and `write_cached`. Yours to find:
 #
-# - `nn/cache.py`: `attend` and `read`. `np.tri(m, n, k)` is True up to the diagonal that is $k$
-#   places to the right.
-# - `nn/lora.py`: `LoRALinear`. Keep `layer.weight.array`, which is no parameter. `linear` takes
-#   an array as weight, but not as bias: add the bias with `+`.
+# - `nn/cache.py`: the rest of `attend` and `read`. `np.tri(m, n, k)` is True up to the diagonal
+#   that is $k$ places to the right.
+# - `nn/lora.py`: the parameters `a` and `b` of `LoRALinear`, drawn by `lecun_normal` and zeros;
+#   `forward`, and the end of `merged`. `linear` takes an array as weight, but not as bias: add
+#   the bias with `+`.
 # - `nn/int8.py`: `quantize_rows` and `Int8Linear.forward`. A row of zeros has the scale 1.
 #
 #     python -m tinynode.learn start 21

@@ -258,8 +258,9 @@ except tn.TinynodeError as error:
 #    `hooks.active`. `core/backprop.py`: `run_backward` calls `backward_preprocess` before, and
 #    `after_backward` after the backward of an operation.
 # 2. `hooks.py`: `NaNHook` does not stop, but remembers the first operation with a NaN, and the
-#    word `"forward"` or `"backward"`. An operation with a NaN among its inputs does not count, nor
-#    does an operation inside of a backward: a recorded backward (step 22) has some.
+#    word `"forward"` or `"backward"`. Write its method `judge`. An operation with a NaN among its
+#    inputs does not count, nor does an operation inside of a backward: a recorded backward (step
+#    22) has some.
 #
 #     python -m tinynode.learn start 26
 #     python -m tinynode.learn check 26

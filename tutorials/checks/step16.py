@@ -108,8 +108,10 @@ def check_gradients(work: Any) -> None:
 
 
 def check_refuses(work: Any) -> None:
-    """conv2d refuses wrong shapes"""
+    """conv2d takes right shapes, and refuses wrong ones"""
     look = "Conv2d.check_type_forward: four axes each, and equal channels"
+    right = work.conv2d(np.zeros((1, 2, 4, 4)), work.Variable(np.zeros((1, 2, 2, 2))))
+    expect_equal("the shape for right ones", right.array.shape, (1, 1, 3, 3), "Conv2d.forward")
     for x, w in (((1, 2, 4, 4), (1, 3, 2, 2)), ((2, 4, 4), (1, 2, 2, 2))):
         call = np.zeros(x), work.Variable(np.zeros(w))
 

@@ -1,7 +1,7 @@
 """Hooks: objects that are told of each operation, forward and backward.
 
-Step 26: FunctionHook, active and has_nan are given. Write NaNHook. In core/, apply and
-run_backward tell each hook in hooks.active.
+Step 26: write judge of NaNHook; the rest is given. In core/, apply and run_backward tell each hook
+in hooks.active.
 """
 
 import numpy as np
@@ -40,10 +40,25 @@ def has_nan(values):
 class NaNHook(FunctionHook):
     """Remembers which operation made the first NaN, in first: ("Exp", "forward")."""
 
-    first = None
+    def __init__(self):
+        self.first = None
+        self.depth = 0  # of the backwards that are running
+
+    def __enter__(self):
+        self.first = None
+        self.depth = 0  # an error may have ended a backward before its end
+        return super().__enter__()
 
     def applied(self, function, inputs, outputs):
-        raise NotImplementedError("step 26: has_nan(outputs), has_nan(inputs)")
+        self.judge(function, "forward", inputs, outputs)
+
+    def backward_preprocess(self, function, in_data, out_grad):
+        self.depth += 1
 
     def after_backward(self, function, target_input_indexes, grad_outputs, grad_inputs):
-        raise NotImplementedError("step 26: has_nan(grad_inputs), has_nan(grad_outputs)")
+        self.depth -= 1
+        self.judge(function, "backward", grad_outputs, grad_inputs)
+
+    def judge(self, function, direction, given, results):
+        """Remember the operation, if it is the first that made a NaN."""
+        raise NotImplementedError("step 26: has_nan(results), has_nan(given), and the depth")

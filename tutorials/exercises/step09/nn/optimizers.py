@@ -25,6 +25,10 @@ class Optimizer:
 
     def update(self):
         """Change every parameter along its gradient, once."""
+        for i, p in enumerate(self.parameters):
+            if p.grad is None:
+                raise ValueError(f"update: parameter {i} ({p.name}, {p.shape}) has no gradient")
+        self.count += 1
         raise NotImplementedError("step 9: call update_one for each parameter")
 
     def cleargrads(self):

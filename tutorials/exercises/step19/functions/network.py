@@ -1,7 +1,7 @@
 """What the layers of a network compute.
 
-Step 19: attention_weights is yours, for stacks: scores, masks, softmax. With a mask and causal
-both hold. Then scaled_dot_product_attention is the product of attention_weights and value.
+Step 19: attention_weights is yours, for stacks: scores, masked, softmax. Then
+scaled_dot_product_attention is the product of attention_weights and value.
 """
 
 from mynode.functions.products import matrix_transpose

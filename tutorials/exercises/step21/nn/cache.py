@@ -1,6 +1,6 @@
 """The cache of keys and values: a new token is read once, and no old token is read again.
 
-Step 21: attend and read are yours. The rest is given.
+Step 21: write the rest of attend and of read.
 """
 
 import numpy as np
@@ -40,7 +40,11 @@ def attend(attention, x, cache):
 
     x: (batch, new, size) -> y: as x. The cache is extended.
     """
-    raise NotImplementedError("step 21: attend")
+    query = attention.split(attention.query(x))
+    key = attention.split(attention.key(x))
+    value = attention.split(attention.value(x))
+    keys, values = cache.extend(key.array, value.array)
+    raise NotImplementedError("step 21: attend: which of all places does new place i look at?")
 
 
 def read(model, tokens, caches):
@@ -55,7 +59,8 @@ def read(model, tokens, caches):
             f"read: the caches have {start} places, and {new} are new; the model has "
             f"{model.length} places: begin with empty caches"
         )
-    raise NotImplementedError("step 21: read")
+    x = model.tokens(tokens) + model.places(start + np.arange(new))
+    raise NotImplementedError("step 21: read: each block with its cache; Block.forward helps")
 
 
 def write_cached(model, tokens, count, temperature=1.0):

@@ -1,7 +1,6 @@
 """Low-rank adaptation: a large frozen matrix, and a small trained product beside it.
 
-Step 21: LoRALinear is yours. Its attributes are weight, bias, scale, a and b; weight and bias are
-arrays, no parameters.
+Step 21: write the rest of LoRALinear. Its weight and bias are arrays, no parameters.
 """
 
 import numpy as np
@@ -21,7 +20,12 @@ class LoRALinear(Module):
     """
 
     def __init__(self, layer, rank, scale=1.0):
-        raise NotImplementedError("step 21: LoRALinear.__init__")
+        self.weight = layer.weight.array
+        self.bias = None if layer.bias is None else layer.bias.array
+        self.scale = scale
+        out_size, in_size = self.weight.shape
+        dtype = self.weight.dtype
+        raise NotImplementedError("step 21: LoRALinear.__init__: self.a and self.b, Parameters")
 
     def forward(self, x):
         raise NotImplementedError("step 21: LoRALinear.forward")
