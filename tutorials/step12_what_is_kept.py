@@ -178,12 +178,9 @@ print("ten additions keep", kept, "bytes")
 # 1. `core/function_node.py`: change `FunctionNode` as shown, and write `pick`.
 # 2. `functions/`: each operation names the arrays to keep, in two lines. The table above has three
 #    of them. Of the others think yourself. `Exp`: the derivative of $e^x$ is $e^x$, and forward
-#    has computed $e^x$. `Divide`: $g_y = -g_x z$, with the output $z$. `ReLU`: the output is
-#    positive where the input is. `Linear`: two inputs; the bias is not in the formula.
-# 3. `functions/cross_entropy.py`: return $\log p$ as a second output, and retain it, with the
-#    labels. Then `backward` computes no logarithm again. Its gradients are now two: of the loss,
-#    and `None`.
-# 4. `functions/trigonometric.py`: write `Tanh`.
+#    has computed $e^x$. `ReLU`: the output is positive where the input is. `Linear`: two inputs;
+#    the bias is not in the formula.
+# 3. `functions/trigonometric.py`: write `Tanh`.
 #
 # `input_arrays` is then no longer needed: remove it. The check looks at the gradients, and at the
 # arrays that stay in memory.

@@ -228,8 +228,8 @@ def test_the_lesson_of_step_5_holds_after_the_rewriting(tmp_path: Path) -> None:
         (
             "step09",
             "functions/cross_entropy.py",
-            "gx = np.exp(log_p)",
-            "gx = np.exp(log_p, log_p)",
+            "x - x.max(axis=1, keepdims=True)",
+            "np.subtract(x, x.max(axis=1, keepdims=True), out=x)",
         ),
         ("step08", "functions/activation.py", "gy * (y > 0)", "gy * (y >= 0)"),
         ("step09", "nn/optimizers.py", "(root + self.eps)", "np.sqrt(root * root + self.eps)"),

@@ -95,21 +95,18 @@ def multiply(x, y):
 
 
 class Divide(BroadcastingNode):
-    """z = x / y.   gx = gz / y, gy = -gz * z / y"""
+    """z = x / y.   gx = gz / y, gy = -gz * x / y^2"""
 
     def forward(self, inputs):
         x, y = inputs
-        z = x / y
-        self.retain_inputs((1,))
-        self.retain_outputs((0,))
-        return (z,)
+        self.retain_inputs((0, 1))
+        return (x / y,)
 
     def backward(self, target_input_indexes, grad_outputs):
         (gz,) = grad_outputs
-        (y,) = self.get_retained_inputs()
-        (z,) = self.get_retained_outputs()
+        x, y = self.get_retained_inputs()
         gx = gz / y
-        return self.unbroadcast(gx, -gx * z)
+        return self.unbroadcast(gx, -gx * x / y)
 
 
 def divide(x, y):

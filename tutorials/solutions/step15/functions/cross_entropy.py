@@ -9,7 +9,7 @@ from mynode.type_check import expect, is_floating
 class SoftmaxCrossEntropy(FunctionNode):
     """loss = -the mean of log(p[right class]), with p = softmax(x).   gx = (p - one_hot) / n
 
-    x: (n, classes), labels: (n), integers -> loss: (), log_p: (n, classes), kept for backward
+    x: (n, classes), labels: (n), integers -> loss: ()
     """
 
     def check_type_forward(self, in_types):
@@ -20,17 +20,14 @@ class SoftmaxCrossEntropy(FunctionNode):
 
     def forward(self, inputs):
         x, labels = inputs
-        self.retain_inputs((1,))
-        self.retain_outputs((1,))
-        log_p = log_softmax(x)
-        losses = -log_p[np.arange(len(labels)), labels]
-        return losses.sum() / max(len(labels), 1), log_p
+        self.retain_inputs((0, 1))
+        losses = -log_softmax(x)[np.arange(len(labels)), labels]
+        return (losses.sum() / max(len(labels), 1),)
 
     def backward(self, target_input_indexes, grad_outputs):
-        gloss = grad_outputs[0]
-        (labels,) = self.get_retained_inputs()
-        (log_p,) = self.get_retained_outputs()
-        gx = np.exp(log_p)
+        (gloss,) = grad_outputs
+        x, labels = self.get_retained_inputs()
+        gx = np.exp(log_softmax(x))
         gx[np.arange(len(labels)), labels] -= 1
         return gx * (gloss / max(len(labels), 1)), None
 
