@@ -177,20 +177,19 @@ for left, right in [((3, 1), (4,)), ((2, 3), (3,)), ((), (2, 2)), ((2, 1, 4), (3
 # Source: Harris et al., Array Programming with NumPy, 2020.
 #
 # ## Exercise
-# 1. `core/variable.py`: properties `shape`, `ndim`, `size` and `dtype`; `core/operators.py`: the
-#    operator `/` in both orders (`__truediv__`, `__rtruediv__`). `@property` above `def
-#    shape(self):` lets `x.shape` call the function.
-# 2. `functions/shapes.py`: `unbroadcast(g, shape)` and the operations `Reshape`, `BroadcastTo` and
-#    `SumTo`. For `unbroadcast`, draw the two shapes in two lines as above: which columns are
-#    summed?
+# 1. `core/variable.py`: `class Variable(ArrayOperators)`. The new base class is given, with the
+#    operator `/` and what arrays have: `shape`, `ndim`, `size` and `dtype`.
+# 2. `functions/shapes.py`: `unbroadcast(g, shape)` and the operation `SumTo`; `Reshape` and
+#    `BroadcastTo` are given. For `unbroadcast`, draw the two shapes in two lines as above: which
+#    columns are summed?
 # 3. `functions/arithmetic.py`: write `BroadcastingNode` and `Divide`. `Add`, `Subtract` and
 #    `Multiply` inherit from `BroadcastingNode`, and their `backward` ends with `unbroadcast`. In
 #    `as_operands`, a number needs no shape any more: `np.asarray(y, np.result_type(x.array, y))`
 #    keeps float32 beside float32. The same line makes a Variable of an array.
-# 4. `functions/statistical.py`: `Sum` and `mean`. The gradient of a sum is a repetition: give `gy`
-#    the shape with 1 in place of the summed axes, then repeat it.
-# 5. `core/backprop.py`: `check_shape(function, i, gx)` raises `ValueError` if the gradient of
-#    input `i` has another shape than the input. Call it in `run_backward`.
+# 4. `functions/statistical.py`: the backward of `Sum`, and `mean`. The gradient of a sum is a
+#    repetition: give `gy` the shape with 1 in place of the summed axes, then repeat it.
+# 5. `core/backprop.py`: call `check_shape(function, i, gx)` in `run_backward`. It is given, and
+#    raises `ValueError` if the gradient of input `i` has another shape than the input.
 #
 # The check asks for the gradients of (3, 1) + (4,) first, then tries hundreds of pairs of shapes.
 #

@@ -24,8 +24,7 @@ from mynode import Variable, config, no_backprop_mode, square, tanh
 # - the use of a trained network needs no graph at all;
 # - a loop that runs for days must forget its beginning, or the graph fills the memory.
 #
-# And training calls `backward` thousands of times on the same leaves. This step adds the switches
-# for all of these cases. Then your engine is complete.
+# And training calls `backward` thousands of times on the same leaves.
 #
 # ## What is new
 # **`no_backprop_mode()`** is for a `with` block without a graph. The function changes a
@@ -43,11 +42,13 @@ from mynode import Variable, config, no_backprop_mode, square, tanh
 # <!-- mynode: core/function_node.py FunctionNode -->
 #
 # `backward` asks an operation only for the gradients of inputs with this wish. Their
-# positions are `target_input_indexes`. An operation may return `None` for the others.
+# positions are `target_input_indexes`. An operation may return `None` for the others:
+#
+# <!-- mynode: functions/arithmetic.py BroadcastingNode Multiply -->
 #
 # **`unchain()`** cuts a Variable off from its creator. For `backward` the Variable is a leaf from
-# then on. **`unchain_backward()`** does the same for all earlier Variables: the whole graph is
-# freed.
+# then on. **`unchain_backward()`** does the same for all earlier Variables: a loop goes from the
+# result to the leaves, and the whole graph is freed.
 #
 # **Two errors.** `backward` now says why it cannot start. There must be an operation that computed
 # `y`, and `y` must be a single number. Until now `backward` began with ones for an array of many
@@ -132,8 +133,8 @@ for i, (a, b) in enumerate(zip(whole, cut, strict=True), 1):
 graph_of(cut[2], title="the graph behind h3: h2 is a leaf")
 
 # %% [markdown]
-# The film shows `backward` from the last `h`: through steps 4 and 3. The way ends at `w`,
-# and at the memory of step 2, now a leaf.
+# The film shows `backward` from the last `h`. It ends at `w`, and at the memory of step 2, now a
+# leaf.
 
 # %%
 with tn.show.record("a cut after step 2") as film:
@@ -203,17 +204,12 @@ print("operations behind h, cut before every third step:", kept)
 # if a factor wants no gradient.
 #
 # ## What you have built
-# A complete engine, the heart of tinynode, with functions and a network on top. The lines of
-# Python:
+# A complete engine, the heart of tinynode, with functions and a network on top:
 
 # %%
-lines = {"core": 0, "functions": 0, "nn": 0, "other files": 0}
-package = Path(mynode.__file__).parent
-for file in package.rglob("*.py"):
-    folder = file.relative_to(package).parts[0]
-    folder = folder if folder in lines else "other files"
-    lines[folder] += len(file.read_text(encoding="utf-8").splitlines())
-print(lines)
+files = list(Path(mynode.__file__).parent.rglob("*.py"))
+lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
+print(lines, "lines of Python in", len(files), "files")
 
 # %% [markdown]
 # Classes and methods of the package have the same names, and your engine passes the rows of the
@@ -227,15 +223,14 @@ print(lines)
 # 1. `configuration.py`: `Config` gets `enable_backprop = True`; write `no_backprop_mode`. Change
 #    `apply` in `core/function_node.py` as shown.
 # 2. `core/variable.py` and `core/variable_node.py`: both get `requires_grad`. The parameter of
-#    `Variable` is `requires_grad=None`. None means: true for arrays with `dtype.kind == "f"`.
-#    Both get a method `unchain()`.
-# 3. `core/variable.py`: write `unchain_backward()`: a loop over the nodes from the result to the
-#    leaves, as `count_operations` does. A recursion would fail on long graphs.
-# 4. `core/backprop.py`: the two errors (`ValueError`), `y.grad = None` at the start, and only
-#    inputs with `requires_grad` among the targets.
-# 5. `functions/arithmetic.py`: a plain number in `as_operands` wants no gradient. `Multiply`
-#    computes wanted gradients only, and `BroadcastingNode.unbroadcast` leaves `None` as `None`.
-#    `functions/network.py`: the images that `Linear` gets want no gradient. Save this product.
+#    `Variable` is `requires_grad=None`. None means: true for arrays with `dtype.kind == "f"`. Both
+#    get a method `unchain()`: the node forgets its creator. `unchain_backward()` of `Variable`
+#    calls `unchain_all`, which is given.
+# 3. `core/backprop.py`: `backward` calls `check_start` for the two errors, which is given, and
+#    sets `y.grad = None`. Only inputs with `requires_grad` are among the targets.
+# 4. `functions/arithmetic.py`: a plain number in `as_operands` wants no gradient. Change
+#    `BroadcastingNode` and `Multiply` as shown. `functions/network.py`: the images that `Linear`
+#    gets want no gradient. Save this product of matrices.
 #
 # The check counts operations, and reads long texts of numbers in windows.
 #

@@ -239,18 +239,20 @@ for name, x in (("three numbers", row), ("1,000,000 numbers", large)):
 # 2019: its `type_check` has the same words.
 #
 # ## Exercise
-# 1. `type_check.py`: `Expression`, `Condition` and `TypeInfo` are given. Write `expect`,
-#    `is_floating`, `broadcasts` and `run_check`. For a condition that does not hold, `expect`
-#    raises `InvalidType(condition.text, condition.actual)`. A plain `False` gives no text: raise
-#    `InvalidType("every condition holds", "one is False")`.
+# 1. `type_check.py`: write `is_floating`, `expect`, and the end of `run_check`; the rest is given.
+#    For a condition that does not hold, `expect` raises
+#    `InvalidType(condition.text, condition.actual)`. A plain `False` gives no text: raise
+#    `InvalidType("every condition holds", "one is False")`. `run_check` calls the check. For an
+#    `InvalidType` it raises another one, with the `full_message`.
 # 2. `core/function_node.py`: a method `check_type_forward(self, in_types)` that does nothing, and
 #    `run_check(self, arrays)` in `apply`, before `forward`.
 # 3. `functions/arithmetic.py`: `BroadcastingNode` wants two inputs whose shapes broadcast.
 #    `functions/network.py` and `functions/cross_entropy.py`: `Linear` and `SoftmaxCrossEntropy`
 #    say what they want, in a `check_type_forward` of three to seven lines.
-# 4. `functions/products.py`: `MatMul`, the product of two matrices, $z = x y$. The gradients are
-#    $g_x = g_z \, y^T$ and $g_y = x^T g_z$. Refuse a wrong number of inputs, inputs that are no
-#    matrices, dtypes that are not floating or not equal, and lengths that do not fit.
+# 4. `functions/products.py`: the check and the backward of `MatMul`, the product of two matrices,
+#    $z = x y$. The gradients are $g_x = g_z \, y^T$ and $g_y = x^T g_z$. Refuse a wrong number of
+#    inputs, inputs that are no matrices, dtypes that are not floating or not equal, and lengths
+#    that do not fit.
 # 5. `core/operators.py`: `x @ y` calls `__matmul__`.
 #
 # The check reads your messages.

@@ -56,9 +56,10 @@ print(f"after 'the forward pa': {followers('the forward pa')!r}")
 # ## Run
 # First, a letter must become numbers. An **embedding** has a trained row for each letter:
 #
-# <!-- mynode: functions/indexing.py TakeRows -->
-#
 # <!-- mynode: functions/network.py embedding -->
+#
+# `TakeRows` takes the rows of the table. Its gradient goes to these rows. A letter that comes
+# twice in a batch gets two gradients, and they are added, as in step 5.
 #
 # <!-- mynode: nn/layers.py Embedding -->
 #
@@ -72,7 +73,7 @@ print(f"after 'the forward pa': {followers('the forward pa')!r}")
 #
 # Here $\odot$ multiplies element by element. Where $z$ is near 0 the state stays as it is. Where
 # $z$ is near 1 the state is replaced by the new $n$. The gate $r$ says how much of the old state
-# $n$ may see. You will write the class `GRUCell` yourself.
+# $n$ may see. You will write the two formulas of `GRUCell` yourself.
 #
 # PyTorch and tinynode have another form: $n = \tanh(E x + r \odot (F h + b))$, with the gate after
 # the product, and $z$ keeps the state in place of replacing it. Weights of the one form are wrong
@@ -293,18 +294,19 @@ tn.show.matrix(
 # al., Attention Is All You Need, 2017.
 #
 # ## Exercise
-# Give your package a memory. This page shows `TakeRows`, `embedding` and the layer `Embedding`.
+# Give your package a memory. The stubs have what this page shows, and the forward of `Softmax`.
 # Yours to find:
 #
-# - `functions/exponential.py`: `Sigmoid` and `sigmoid`. The sigmoid of -1000 is 0, without a
-#   warning. The equation $\sigma(a) = \frac{1}{2} \tanh \frac{a}{2} + \frac{1}{2}$ helps.
-# - `nn/recurrent_layers.py`: `GRUCell`. Its six matrices are layers `Linear`; the stub has their
-#   names.
-# - `functions/activation.py`: `Softmax` and `softmax`, over the last axis. With $y$ the softmax of
-#   $x$, the gradient is $g_x = y \odot (g_y - s)$, with $s$ the sum of $g_y \odot y$ over that
-#   axis.
-# - `functions/network.py`: `scaled_dot_product_attention`, from operations that you have. Remember
-#   that `linear(x, w)` is $x W^T$.
+# - `functions/exponential.py`: `Sigmoid`. The sigmoid of -1000 is 0, without a warning. The
+#   equation $\sigma(a) = \frac{1}{2} \tanh \frac{a}{2} + \frac{1}{2}$ helps.
+# - `nn/recurrent_layers.py`: `gates` and `forward` of `GRUCell`. The stub has the six matrices.
+# - `functions/activation.py`: the backward of `Softmax`. With $y$ the softmax of $x$, the gradient
+#   is $g_x = y \odot (g_y - s)$, with $s$ the sum of $g_y \odot y$ over the last axis.
+# - `functions/indexing.py`: the backward of `TakeRows`. `np.add.at` adds at an index that comes
+#   twice, too.
+# - `functions/network.py`: the causal mask in `masked`, which hides keys from queries by a score
+#   of $-\infty$. Then `scaled_dot_product_attention`, from operations that you have. Remember that
+#   `linear(x, w)` is $x W^T$.
 #
 #     python -m tinynode.learn start 17
 #     python -m tinynode.learn check 17

@@ -232,16 +232,16 @@ for double in False, True:
 #
 # <!-- mynode: core/function_node.py FunctionNode -->
 #
-# 1. `core/backprop.py`: write `sweep`, the loop of `backward` with the switch, and `grad`, which
-#    returns gradients. `check_path` is given: it refuses an array where a graph is wanted, so no
-#    graph is cut in silence as by `Cube`. `run_backward` calls it, and returns at once if no
-#    gradient has come. `write_to_leaves` sets `x.grad_var` too.
-# 2. `core/variable.py`: `grad_var`, `backward(self, *, enable_double_backprop=False)`, and what
-#    NumPy's arrays have: `reshape`, `sum`, `transpose`, `T` and `mT`. `core/operators.py`: `>`
-#    gives an array.
-# 3. `functions/`: `Sum` and `SumTo` call `repeat`. `Sin` needs a cosine that has a gradient: write
-#    `Cos`. Operations with other NumPy functions, such as the cross entropy, can be differentiated
-#    once; `check_path` or NumPy says so.
+# 1. `core/backprop.py`: `sweep` is given, the loop of `backward` with the switch: `backward` calls
+#    it. Write `grad`, which returns gradients. `check_path` is given: it refuses an array where a
+#    graph is wanted, so no graph is cut in silence as by `Cube`. `run_backward` calls it, and
+#    returns at once if no gradient has come. `write_to_leaves` sets `x.grad_var` too.
+# 2. `core/variable.py`: `class Variable(ArrayMethods)`. The new base class is given, with what
+#    NumPy's arrays have: `reshape`, `sum`, `transpose`, `T`, `mT` and `>`. Then `grad_var`, and
+#    `backward(self, *, enable_double_backprop=False)`.
+# 3. `functions/`: `Sum` and `SumTo` call `repeat`. `Sin` needs a cosine that has a gradient: `cos`
+#    is given. Operations with other NumPy functions, such as the cross entropy, can be
+#    differentiated once; `check_path` or NumPy says so.
 #
 # The check computes derivatives up to the fourth, and lets Newton's method run on your engine.
 #

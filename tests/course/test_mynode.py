@@ -604,7 +604,7 @@ TRIGONOMETRIC, STATISTICAL = "functions/trigonometric.py", "functions/statistica
     [
         (ARITHMETIC, "gx = gz * y", "gx = gz * x"),
         (ARITHMETIC, "self.unbroadcast(gz, -gz)", "self.unbroadcast(gz, gz)"),
-        (ARITHMETIC, "self.unbroadcast(gx, -gx * z)", "self.unbroadcast(gx, -gx)"),
+        (ARITHMETIC, "self.unbroadcast(gx, -gx * x / y)", "self.unbroadcast(gx, -gx)"),
         (ARITHMETIC, "unbroadcast(gy, y.shape)", "gy"),
         (ARITHMETIC, "np.result_type(x.array, y)", "float"),
         (SHAPES, "g.sum(axis=repeated, keepdims=True)", "g"),
@@ -624,7 +624,7 @@ TRIGONOMETRIC, STATISTICAL = "functions/trigonometric.py", "functions/statistica
             "return mynode.subtract(self, other)",
         ),
         (VARIABLE, "        self.node.unchain()\n", "        pass\n"),
-        (VARIABLE, "                waiting += node.creator_node.inputs\n", ""),
+        (NODE, "            waiting += node.creator_node.inputs\n", ""),
         (BACKPROP, "gx if node not in gradients else gradients[node] + gx", "gx"),
         (BACKPROP, "x.grad = gx if x.grad is None else x.grad + gx", "x.grad = gx"),
         (

@@ -85,7 +85,7 @@ def summed_back(g: Any, shape: tuple[int, ...]) -> Any:
 def check_shapes(work: Any) -> None:
     """Variables know their shapes"""
     x = work.Variable(np.zeros((2, 3), np.float32))
-    look = "core/variable.py: properties that ask self.array"
+    look = "core/variable.py: class Variable(ArrayOperators)"
     for name in ("shape", "ndim", "size", "dtype"):
         expect_true(f"a Variable has the property {name}", hasattr(x, name), look)
     found = (x.shape, x.ndim, x.size, str(x.dtype))

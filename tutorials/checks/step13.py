@@ -160,7 +160,7 @@ def check_again(work: Any) -> None:
 
 def check_errors(work: Any) -> None:
     """backward says why it cannot start"""
-    look = "core/backprop.py, backward: raise ValueError before anything else happens"
+    look = "core/backprop.py, backward: check_start(y) before anything else happens"
     x = work.Variable(np.array([1.0, 2.0]))
     expect_raises("backward of a leaf", ValueError, work.Variable(np.array(1.0)).backward, look)
     expect_raises("backward of an array of two numbers", ValueError, work.square(x).backward, look)
@@ -178,7 +178,7 @@ def check_unchain(work: Any) -> None:
     look = "core/variable_node.py, unchain: the node forgets its creator"
     expect_true("x has no gradient after a.unchain()", x.grad is None, look)
     expect_close("the gradient of a", a.grad, 2 * a.array, look)
-    look = "core/variable.py, unchain_backward: a loop to the leaves"
+    look = "core/variable.py, unchain_backward: unchain_all(self.node)"
     a = work.tanh(x)
     b = work.square(a)
     c = a * b
@@ -207,7 +207,7 @@ def check_windows(work: Any) -> None:
             slope = (1 - value * value) * (before + 0.7 * slope)
         h.backward()
         about = f"{length} numbers in windows of {window}"
-        look = "core/variable.py, unchain_backward: cut the creators, and keep the arrays"
+        look = "core/variable_node.py, unchain_all: cut the creators, and keep the arrays"
         expect_close(f"the last h, {about}", h.array, value, look)
         expect_equal(
             f"the operations behind h, {about}", count(h), 3 * ((length - 1) % window + 1), look
@@ -217,12 +217,17 @@ def check_windows(work: Any) -> None:
 
 def check_care(work: Any) -> None:
     """dtype, purity and aliasing: float32 stays float32, and no array is written"""
+    data = work.Variable(np.array([2.0, -3.0]), requires_grad=False)
     for name in ("add", "subtract", "multiply", "divide"):
-        expect_careful(work, name, getattr(work, name), [0.5, -1.0], [2.0, 3.0])
+        operation = getattr(work, name)
+        y = operation(data, data)
+        expect_equal(f"{name} of data: requires_grad", y.requires_grad, False, "apply")
+        expect_careful(work, name, operation, [0.5, -1.0], [2.0, 3.0])
 
 
 _BACKPROP, _VARIABLE, _CONFIGURATION = "core/backprop.py", "core/variable.py", "configuration.py"
 _FUNCTION, _ARITHMETIC = "core/function_node.py", "functions/arithmetic.py"
+_NODE = "core/variable_node.py"
 
 MISTAKES = (
     (
@@ -272,7 +277,7 @@ MISTAKES = (
     ),
     (
         "unchain_backward cuts the result only",
-        mistake("13", _VARIABLE, "                waiting += node.creator_node.inputs\n", ""),
+        mistake("13", _NODE, "            waiting += node.creator_node.inputs\n", ""),
     ),
     (
         "a plain number wants a gradient",

@@ -159,6 +159,10 @@ def check_attention(work: Any) -> None:
     expected = _softmax(np.where(mask, square @ square.T / 2, -np.inf)) @ square
     got = attend(box, box, box, mask=mask).array
     expect_close("attention with a mask", got, expected, "False in the mask: the score is -inf")
+    expected = _softmax(np.where(mask & (np.tri(4) > 0), square @ square.T / 2, -np.inf)) @ square
+    got = attend(box, box, box, mask=mask, causal=True).array
+    look = "masked: with a mask and causal, both hold: mask & np.tri(...)"
+    expect_close("causal attention with a mask", got, expected, look)
 
 
 def check_reading(work: Any) -> None:
@@ -235,9 +239,7 @@ MISTAKES: tuple[tuple[str, dict[str, str]], ...] = (
     ),
     (
         "causal attention looks at the next place too",
-        _wrong(
-            "functions/network.py", "np.tri(*scores.shape, dtype", "np.tri(*scores.shape, 1, dtype"
-        ),
+        _wrong("functions/network.py", "scores.shape[-2:], dtype", "scores.shape[-2:], 1, dtype"),
     ),
     (
         "the mask is turned round",

@@ -328,8 +328,8 @@ MISTAKES = (
     ),
     (
         "masked weights become 0 after the softmax, so the sum is not 1",
-        mistake("19", _NETWORK, "scores = scores + np.where(mask, 0.0, -np.inf)",
-                "return softmax(scores) * np.where(mask, 1.0, 0.0)"),
+        mistake("19", _NETWORK, "softmax(masked(scores, mask, causal))",
+                "softmax(scores) * np.exp(masked(0.0 * scores.array, mask, causal))"),
     ),
     (
         "the mask is float64 among float32",

@@ -154,7 +154,7 @@ def check_several(work: Any) -> None:
     expect_close("x.grad_var after two passes", x.grad_var.array, 4 * x.array, look)
     expect_close("x.grad after two passes", x.grad, 4 * x.array, look)
     box = work.Variable(np.arange(24.0).reshape(2, 3, 4))
-    look = "core/variable.py: T reverses all axes, mT swaps the last two"
+    look = "core/operators.py: T reverses all axes, mT swaps the last two"
     expect_equal("the shape of T, of (2, 3, 4)", box.T.shape, (4, 3, 2), look)
     expect_equal("the shape of mT, of (2, 3, 4)", box.mT.shape, (2, 4, 3), look)
 
@@ -220,7 +220,7 @@ def check_block(work: Any) -> None:
     x.array = before
     measured = (heights[0] - heights[1]) / 2e-5
     got = float((x.grad * direction).sum())
-    look = "core/variable.py: transpose, T and mT as NumPy's arrays have them"
+    look = "core/operators.py: transpose, T and mT as NumPy's arrays have them"
     expect_close("the gradient of |dL/dx|^2 of a Block", got, measured, look, rtol=1e-4)
 
 
@@ -290,7 +290,7 @@ MISTAKES = (
         "mT turns all axes of a stack",
         mistake(
             "22",
-            "core/variable.py",
+            "core/operators.py",
             "return mynode.matrix_transpose(self)",
             "return mynode.permute_dims(self, tuple(reversed(range(self.ndim))))",
         ),

@@ -1,7 +1,6 @@
 """Readable checks of the inputs of an operation.
 
-Step 15: the classes and text_and_value are given. Write is_floating, broadcasts, expect and
-run_check.
+Step 15: write is_floating, expect, and the end of run_check. The rest is given.
 """
 
 
@@ -77,7 +76,11 @@ def is_floating(in_type):
 
 def broadcasts(in_type, other):
     """For use in expect: the two shapes broadcast together."""
-    raise NotImplementedError("step 15: a Condition; reversed(shape) begins with the last axis")
+    left, right = in_type.shape, other.shape
+    pairs = zip(reversed(left.value), reversed(right.value))  # the last axes line up
+    holds = all(a == b or 1 in (a, b) for a, b in pairs)
+    text = f"{left.text} broadcasts with {right.text}"
+    return Condition(text, holds, f"{left.value} and {right.value}")
 
 
 def expect(*conditions):
@@ -85,6 +88,15 @@ def expect(*conditions):
     raise NotImplementedError("step 15: raise InvalidType(condition.text, condition.actual)")
 
 
+def full_message(function, error, arrays):
+    """The name of the operation, the condition and its values, and a line for each input."""
+    lines = [f"{type(function).__name__}: expected {error.expect}, got {error.actual}"]
+    for i, x in enumerate(arrays):
+        lines.append(f"  in_types[{i}]: shape {x.shape}, {x.dtype}")
+    return "\n".join(lines)
+
+
 def run_check(function, arrays):
     """Call check_type_forward; the error names the operation and all inputs."""
-    raise NotImplementedError("step 15: make the TypeInfos, call, and complete the message")
+    in_types = TypeInfoTuple(TypeInfo(f"in_types[{i}]", x) for i, x in enumerate(arrays))
+    raise NotImplementedError(f"step 15: check {in_types}, and raise with the full_message")

@@ -90,13 +90,19 @@ def expect(*conditions):
             raise InvalidType("every condition holds", f"one is {condition!r}")
 
 
+def full_message(function, error, arrays):
+    """The name of the operation, the condition and its values, and a line for each input."""
+    lines = [f"{type(function).__name__}: expected {error.expect}, got {error.actual}"]
+    for i, x in enumerate(arrays):
+        lines.append(f"  in_types[{i}]: shape {x.shape}, {x.dtype}")
+    return "\n".join(lines)
+
+
 def run_check(function, arrays):
     """Call check_type_forward; the error names the operation and all inputs."""
     in_types = TypeInfoTuple(TypeInfo(f"in_types[{i}]", x) for i, x in enumerate(arrays))
     try:
         function.check_type_forward(in_types)
     except InvalidType as error:
-        lines = [f"{type(function).__name__}: expected {error.expect}, got {error.actual}"]
-        for i, x in enumerate(arrays):
-            lines.append(f"  in_types[{i}]: shape {x.shape}, {x.dtype}")
-        raise InvalidType(error.expect, error.actual, "\n".join(lines)) from None
+        message = full_message(function, error, arrays)
+        raise InvalidType(error.expect, error.actual, message) from None

@@ -1,6 +1,6 @@
 """Sums and means over axes.
 
-Step 7: write Sum and mean.
+Step 7: write the backward of Sum, and mean.
 """
 
 import math
@@ -17,7 +17,8 @@ class Sum(FunctionNode):
         self.keepdims = keepdims
 
     def forward(self, inputs):
-        raise NotImplementedError("step 7: x.sum(axis=..., keepdims=...)")
+        (x,) = inputs
+        return (x.sum(axis=self.axes, keepdims=self.keepdims),)
 
     def backward(self, target_input_indexes, grad_outputs):
         raise NotImplementedError("step 7: reshape gy, then repeat to self.inputs[0].shape")

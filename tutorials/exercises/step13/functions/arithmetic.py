@@ -1,5 +1,5 @@
 """Negation, sums and products.
 
-Step 13: numbers in as_operands want no gradient; Multiply computes wanted gradients only, and
-BroadcastingNode.unbroadcast leaves None as None.
+Step 13: numbers in as_operands want no gradient. The page shows BroadcastingNode and Multiply:
+None for a gradient that is not wanted.
 """

@@ -1,4 +1,4 @@
 """What the layers of a network compute.
 
-Step 13: Linear computes wanted gradients only, with None for the others.
+Step 13: Linear computes a product of matrices for wanted gradients only, else None.
 """

@@ -1,6 +1,6 @@
 """Powers and exponentials.
 
-Step 17: Sigmoid and sigmoid are yours. The sigmoid of -1000 is 0, without an overflow.
+Step 17: Sigmoid is yours. The sigmoid of -1000 is 0, without an overflow.
 """
 
 import numpy as np
@@ -19,4 +19,4 @@ class Sigmoid(FunctionNode):
 
 def sigmoid(x):
     """1 / (1 + e^-x)."""
-    raise NotImplementedError("step 17: sigmoid")
+    return Sigmoid().apply((x,))[0]

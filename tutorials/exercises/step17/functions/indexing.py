@@ -1,4 +1,4 @@
-"""Rows of a table, by their numbers. Step 17: the page shows this file."""
+"""Rows of a table, by their numbers. Step 17: the backward of TakeRows is yours."""
 
 import numpy as np
 from mynode.core.function_node import FunctionNode
@@ -11,7 +11,9 @@ class TakeRows(FunctionNode):
     """
 
     def forward(self, inputs):
-        raise NotImplementedError("step 17: TakeRows.forward")
+        x, indices = inputs
+        self.retain_inputs((1,))
+        return (x[indices],)
 
     def backward(self, target_input_indexes, grad_outputs):
-        raise NotImplementedError("step 17: TakeRows.backward")
+        raise NotImplementedError("step 17: np.add.at(gx, indices, gy); indices have no gradient")

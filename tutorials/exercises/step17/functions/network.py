@@ -1,6 +1,6 @@
 """What the layers of a network compute.
 
-Step 17: the page shows embedding. Attention is yours; linear(x, w) is x W^T.
+Step 17: the causal mask and attention are yours; linear(x, w) is x W^T.
 """
 
 import math
@@ -14,7 +14,22 @@ from mynode.functions.products import matmul
 
 def embedding(indices, w):
     """A row of w for each index: (n), integers, and (rows, size) -> (n, size)."""
-    raise NotImplementedError("step 17: embedding")
+    if not isinstance(indices, Variable):
+        indices = Variable(np.asarray(indices))
+    return TakeRows().apply((w, indices))[0]
+
+
+def masked(scores, mask=None, causal=False):
+    """The scores, and -inf where a query must not look: softmax makes a weight of 0 of -inf.
+
+    scores: (..., n, m). mask: (n, m), False where a query must not look. causal: query i looks at
+    keys 0 to i only. With a mask and causal, both hold.
+    """
+    if causal:
+        raise NotImplementedError("step 17: np.tri(n, m, dtype=bool) is False above the diagonal")
+    if mask is None:
+        return scores
+    return scores + np.where(mask, 0.0, -np.inf).astype(scores.dtype)
 
 
 def scaled_dot_product_attention(query, key, value, mask=None, causal=False):

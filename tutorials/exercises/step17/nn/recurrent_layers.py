@@ -1,7 +1,9 @@
-"""Layers that remember: a step of a sequence changes the state. Step 17: the code is yours.
+"""Layers that remember: a step of a sequence changes the state.
 
-GRUCell has six layers Linear for the matrices A to F of the formulas. Their names are, in this
-order: update_x, update_h, reset_x, reset_h, new_x, new_h. Those of the state have no bias.
+Step 17: gates and forward are yours.
+
+GRUCell has six layers Linear for the matrices A to F of the formulas, in this order. Those of the
+state have no bias.
 """
 
 from mynode.functions.exponential import sigmoid
@@ -22,7 +24,13 @@ class GRUCell(Module):
     """
 
     def __init__(self, in_size, size):
-        raise NotImplementedError("step 17: GRUCell.__init__")
+        self.update_x, self.update_h = Linear(in_size, size), Linear(size, size, bias=False)
+        self.reset_x, self.reset_h = Linear(in_size, size), Linear(size, size, bias=False)
+        self.new_x, self.new_h = Linear(in_size, size), Linear(size, size, bias=False)
+
+    def gates(self, x, h):
+        """The gates z and r: how much is replaced, and how much of h the new state sees."""
+        raise NotImplementedError("step 17: GRUCell.gates: return z, r")
 
     def forward(self, x, h):
         raise NotImplementedError("step 17: GRUCell.forward")

@@ -1,9 +1,11 @@
 """The backward pass: from a result to the leaves.
 
-Step 22: as_variable and check_path are given. Write grad and sweep. backward gets the option
-enable_double_backprop, and calls sweep; run_backward calls check_path, and leaves out what no path
-leads to; write_to_leaves writes grad_var too.
+Step 22: sweep, as_variable and check_path are given. Write the rest of grad. backward gets the
+option enable_double_backprop, and calls sweep; run_backward calls check_path, and leaves out what
+no path leads to; write_to_leaves writes grad_var too.
 """
+
+import heapq
 
 import mynode
 import numpy as np
@@ -14,7 +16,11 @@ def grad(outputs, inputs, grad_outputs=None, *, enable_double_backprop=False):
 
     None stands for a leaf to which no path leads from the outputs: the gradient is zero.
     """
-    raise NotImplementedError("step 22: fill the table, call sweep, take the leaves' gradients")
+    for x in inputs:
+        if x.creator_node is not None:
+            raise ValueError("grad: an input was computed by an operation; inputs are leaves")
+    gradients = {}
+    raise NotImplementedError(f"step 22: fill {gradients}, call sweep, take what the leaves have")
 
 
 def as_variable(g):
@@ -24,7 +30,15 @@ def as_variable(g):
 
 def sweep(outputs, gradients, double):
     """Run backward of all operations behind the outputs, by falling rank."""
-    raise NotImplementedError("step 22: the loop of backward; set function.gives_variables")
+    heap, seen = [], set()
+    for y in outputs:
+        push(heap, seen, y.creator_node)
+    while heap:
+        function = heapq.heappop(heap)[2]
+        function.gives_variables = double
+        run_backward(function, gradients)
+        for node in function.inputs:
+            push(heap, seen, node.creator_node)
 
 
 def check_path(function, i, gx):

@@ -1,4 +1,7 @@
 """What a user holds: an array, its gradient, and where it came from.
 
-Step 22: Variable gets grad_var, the option of backward, reshape, sum, transpose, T and mT.
+Step 22: class Variable(ArrayMethods), in place of ArrayOperators. Variable gets grad_var, and the
+option of backward.
 """
+
+from mynode.core.operators import ArrayMethods

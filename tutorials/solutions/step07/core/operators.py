@@ -26,11 +26,35 @@ class Operators:
     def __rmul__(self, other):
         return mynode.multiply(other, self)
 
+    def __neg__(self):
+        return mynode.negative(self)
+
+
+class ArrayOperators(Operators):
+    """Base of Variable: what arrays have too, and x / y."""
+
+    @property
+    def shape(self):
+        """The lengths of the axes."""
+        return self.array.shape
+
+    @property
+    def ndim(self):
+        """The number of axes."""
+        return self.array.ndim
+
+    @property
+    def size(self):
+        """The number of elements."""
+        return self.array.size
+
+    @property
+    def dtype(self):
+        """The type of the elements."""
+        return self.array.dtype
+
     def __truediv__(self, other):
         return mynode.divide(self, other)
 
     def __rtruediv__(self, other):
         return mynode.divide(other, self)
-
-    def __neg__(self):
-        return mynode.negative(self)

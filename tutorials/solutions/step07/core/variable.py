@@ -1,10 +1,10 @@
 """What a user holds: an array, its gradient, and where it came from."""
 
 from mynode.core import backprop
-from mynode.core.operators import Operators
+from mynode.core.operators import ArrayOperators
 
 
-class Variable(Operators):
+class Variable(ArrayOperators):
     """A box around an array. It remembers the operation that computed it."""
 
     def __init__(self, array, *, name=None):
@@ -13,26 +13,6 @@ class Variable(Operators):
         self.creator_node = None  # the FunctionNode that computed it
         self.grad = None  # the derivative of the last result with respect to this box
         self.rank = 0  # a leaf; else one more than the creator's
-
-    @property
-    def shape(self):
-        """The lengths of the axes."""
-        return self.array.shape
-
-    @property
-    def ndim(self):
-        """The number of axes."""
-        return self.array.ndim
-
-    @property
-    def size(self):
-        """The number of elements."""
-        return self.array.size
-
-    @property
-    def dtype(self):
-        """The type of the elements."""
-        return self.array.dtype
 
     def cleargrad(self):
         """Forget the gradient. Call it before each backward, since gradients add up."""

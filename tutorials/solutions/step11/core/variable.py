@@ -1,11 +1,11 @@
 """What a user holds: an array, its gradient, and where it came from."""
 
 from mynode.core import backprop
-from mynode.core.operators import Operators
+from mynode.core.operators import ArrayOperators
 from mynode.core.variable_node import VariableNode
 
 
-class Variable(Operators):
+class Variable(ArrayOperators):
     """A box around an array. Its node remembers the operation that computed it."""
 
     def __init__(self, array, *, name=None):
@@ -13,26 +13,6 @@ class Variable(Operators):
         self.name = name
         self.grad = None  # the derivative of the last result with respect to this box
         self.node = VariableNode(self)
-
-    @property
-    def shape(self):
-        """The lengths of the axes."""
-        return self.array.shape
-
-    @property
-    def ndim(self):
-        """The number of axes."""
-        return self.array.ndim
-
-    @property
-    def size(self):
-        """The number of elements."""
-        return self.array.size
-
-    @property
-    def dtype(self):
-        """The type of the elements."""
-        return self.array.dtype
 
     @property
     def creator_node(self):

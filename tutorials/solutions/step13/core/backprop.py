@@ -7,10 +7,7 @@ import numpy as np
 
 def backward(y):
     """Add the gradient of y to every leaf that y was computed from."""
-    if y.creator_node is None:
-        raise ValueError("y.backward(): no recorded operation has computed y")
-    if y.grad is None and y.array.size != 1:
-        raise ValueError(f"y.backward(): y has shape {y.array.shape}; set y.grad first")
+    check_start(y)
     gradients = {y.node: np.ones_like(y.array) if y.grad is None else y.grad}
     y.grad = None  # used up
     heap, seen = [], set()
@@ -21,6 +18,14 @@ def backward(y):
         for node in function.inputs:
             push(heap, seen, node.creator_node)
     write_to_leaves(gradients)
+
+
+def check_start(y):
+    """backward starts at a computed number, or at a computed array with a gradient in y.grad."""
+    if y.creator_node is None:
+        raise ValueError("y.backward(): no recorded operation has computed y")
+    if y.grad is None and y.array.size != 1:
+        raise ValueError(f"y.backward(): y has shape {y.array.shape}; set y.grad first")
 
 
 def push(heap, seen, function):

@@ -1,11 +1,11 @@
 """What a user holds: an array, its gradient, and where it came from."""
 
 from mynode.core import backprop
-from mynode.core.operators import Operators
-from mynode.core.variable_node import VariableNode
+from mynode.core.operators import ArrayOperators
+from mynode.core.variable_node import VariableNode, unchain_all
 
 
-class Variable(Operators):
+class Variable(ArrayOperators):
     """A box around an array. Its node remembers the operation that computed it."""
 
     def __init__(self, array, *, name=None, requires_grad=None):
@@ -14,26 +14,6 @@ class Variable(Operators):
         self.requires_grad = array.dtype.kind == "f" if requires_grad is None else requires_grad
         self.grad = None  # the derivative of the last result with respect to this box
         self.node = VariableNode(self)
-
-    @property
-    def shape(self):
-        """The lengths of the axes."""
-        return self.array.shape
-
-    @property
-    def ndim(self):
-        """The number of axes."""
-        return self.array.ndim
-
-    @property
-    def size(self):
-        """The number of elements."""
-        return self.array.size
-
-    @property
-    def dtype(self):
-        """The type of the elements."""
-        return self.array.dtype
 
     @property
     def creator_node(self):
@@ -55,12 +35,7 @@ class Variable(Operators):
 
     def unchain_backward(self):
         """Forget the whole graph that computed this box."""
-        waiting = [self.node]
-        while waiting:
-            node = waiting.pop()
-            if node.creator_node is not None:
-                waiting += node.creator_node.inputs
-                node.unchain()
+        unchain_all(self.node)
 
     def backward(self):
         """Add the gradient of this box to every leaf that it was computed from."""

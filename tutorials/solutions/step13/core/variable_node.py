@@ -21,3 +21,13 @@ class VariableNode:
     def unchain(self):
         """Forget the creator: backward stops here."""
         self.creator_node = None
+
+
+def unchain_all(node):
+    """Let a node, and all nodes that it was computed from, forget their creators."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if node.creator_node is not None:
+            waiting += node.creator_node.inputs
+            node.unchain()

@@ -32,7 +32,7 @@ class Linear(FunctionNode):
         rows = gy.reshape(-1, w.shape[0])
         gx = gy @ w if 0 in target_input_indexes else None
         gw = rows.T @ x.reshape(-1, w.shape[1]) if 1 in target_input_indexes else None
-        gb = rows.sum(axis=0) if 2 in target_input_indexes else None
+        gb = rows.sum(axis=0)
         return (gx, gw, gb)[: len(self.inputs)]
 
 

@@ -39,7 +39,7 @@ class Linear(FunctionNode):
         rows = gy.reshape(-1, w.shape[0])
         gx = gy @ w if 0 in target_input_indexes else None
         gw = rows.T @ x.reshape(-1, w.shape[1]) if 1 in target_input_indexes else None
-        gb = rows.sum(axis=0) if 2 in target_input_indexes else None
+        gb = rows.sum(axis=0)
         return (gx, gw, gb)[: len(self.inputs)]
 
 
@@ -56,6 +56,20 @@ def embedding(indices, w):
     return TakeRows().apply((w, indices))[0]
 
 
+def masked(scores, mask=None, causal=False):
+    """The scores, and -inf where a query must not look: softmax makes a weight of 0 of -inf.
+
+    scores: (..., n, m). mask: (n, m), False where a query must not look. causal: query i looks at
+    keys 0 to i only. With a mask and causal, both hold.
+    """
+    if causal:
+        seen = np.tri(*scores.shape[-2:], dtype=bool)
+        mask = seen if mask is None else mask & seen
+    if mask is None:
+        return scores
+    return scores + np.where(mask, 0.0, -np.inf).astype(scores.dtype)
+
+
 def scaled_dot_product_attention(query, key, value, mask=None, causal=False):
     """softmax(query key^T / sqrt(d)) value: a mean of the values, by how well the keys fit.
 
@@ -63,8 +77,4 @@ def scaled_dot_product_attention(query, key, value, mask=None, causal=False):
     not look. causal: query i looks at keys 0 to i only.
     """
     scores = linear(query, key) / math.sqrt(query.shape[1])
-    if causal:
-        mask = np.tri(*scores.shape, dtype=bool)
-    if mask is not None:
-        scores = scores + np.where(mask, 0.0, -np.inf).astype(scores.dtype)
-    return matmul(softmax(scores), value)
+    return matmul(softmax(masked(scores, mask, causal)), value)

@@ -11,15 +11,20 @@ def backward(y, enable_double_backprop=False):
 
     With enable_double_backprop, the leaves get their gradients as Variables too, in grad_var.
     """
-    if y.creator_node is None:
-        raise ValueError("y.backward(): no recorded operation has computed y")
-    if y.grad is None and y.array.size != 1:
-        raise ValueError(f"y.backward(): y has shape {y.array.shape}; set y.grad first")
+    check_start(y)
     seed = np.ones_like(y.array) if y.grad is None else y.grad
     y.grad = None  # used up
     gradients = {y.node: as_variable(seed) if enable_double_backprop else seed}
     sweep([y], gradients, enable_double_backprop)
     write_to_leaves(gradients)
+
+
+def check_start(y):
+    """backward starts at a computed number, or at a computed array with a gradient in y.grad."""
+    if y.creator_node is None:
+        raise ValueError("y.backward(): no recorded operation has computed y")
+    if y.grad is None and y.array.size != 1:
+        raise ValueError(f"y.backward(): y has shape {y.array.shape}; set y.grad first")
 
 
 def grad(outputs, inputs, grad_outputs=None, *, enable_double_backprop=False):
