@@ -201,8 +201,7 @@ print("calls of f for 1,000 elements:", calls)
 # 2. call `backward` of the creator, with `(0,)` and `(y_grad,)`, for the gradient `gx`;
 # 3. measure the same gradient by `numerical_grad`; `f` calls `function` again, on the Variable
 #    of part 1, as `read_x` does above;
-# 4. if `np.allclose(gx, measured, rtol=rtol, atol=atol)` is false, raise an `AssertionError` with
-#    both arrays in the message.
+# 4. call `compare`, which is given: it raises an `AssertionError` if the two differ.
 #
 # - `python -m tinynode.learn check 03` checks with right and wrong operations;
 # - `python -m tinynode.learn run 03 --mine` runs this page with your package.

@@ -262,9 +262,9 @@ for function in cut_flip, cut_cube, fixed_flip, fixed_cube:
 #
 # ## Exercise
 # Write `check_double_backward` of `mynode`, in `gradient_check.py`, with `grad` of step 22 and
-# `numerical_grad` of step 3. The checked function maps `x` and `gy` to `gx`. A gradient `None` is
-# a zero. The check gives you right functions, linear functions, and cubes with four planted
-# mistakes.
+# `numerical_grad` and `compare` of step 3. The checked function maps `x` and `gy` to `gx`. A
+# gradient `None` is a zero. The check gives you right functions, linear functions, and cubes with
+# four planted mistakes.
 #
 #     python -m tinynode.learn start 24
 #     python -m tinynode.learn check 24

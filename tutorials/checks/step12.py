@@ -49,8 +49,6 @@ HINTS = {
     "check_care": CARE,
 }
 
-GUARDS = ("check_care",)
-
 VALUES = (0.5, -1.0, 2.0)
 
 # name: the derivative, the number of retained inputs, and of retained outputs

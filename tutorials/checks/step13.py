@@ -49,8 +49,6 @@ HINTS = {
     "check_care": CARE,
 }
 
-GUARDS = ("check_care",)
-
 
 def count(y: Any) -> int:
     """The number of operations behind y."""

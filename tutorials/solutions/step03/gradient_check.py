@@ -35,8 +35,10 @@ def check_backward(function, x_data, y_grad, eps=1e-5, rtol=1e-6, atol=1e-8):
         return (function(x).array,)
 
     (measured,) = numerical_grad(f, (x.array,), (y_grad,), eps)
+    compare(f"check_backward of {type(y.creator_node).__name__}", gx, measured, rtol, atol)
+
+
+def compare(what, gx, measured, rtol, atol):
+    """Refuse a gradient that differs from the measured one."""
     if not np.allclose(gx, measured, rtol=rtol, atol=atol):
-        raise AssertionError(
-            f"check_backward of {type(y.creator_node).__name__}: backward gives {gx}, "
-            f"small steps measure {measured}"
-        )
+        raise AssertionError(f"{what}: backward gives {gx}, small steps measure {measured}")

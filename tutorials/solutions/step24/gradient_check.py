@@ -36,11 +36,13 @@ def check_backward(function, x_data, y_grad, eps=1e-5, rtol=1e-6, atol=1e-8):
         return (function(x).array,)
 
     (measured,) = numerical_grad(f, (x.array,), (y_grad,), eps)
+    compare(f"check_backward of {type(y.creator_node).__name__}", gx, measured, rtol, atol)
+
+
+def compare(what, gx, measured, rtol, atol):
+    """Refuse a gradient that differs from the measured one."""
     if not np.allclose(gx, measured, rtol=rtol, atol=atol):
-        raise AssertionError(
-            f"check_backward of {type(y.creator_node).__name__}: backward gives {gx}, "
-            f"small steps measure {measured}"
-        )
+        raise AssertionError(f"{what}: backward gives {gx}, small steps measure {measured}")
 
 
 def check_double_backward(function, x_data, y_grad, x_grad_grad, eps=1e-5, rtol=1e-5, atol=1e-7):
@@ -61,8 +63,4 @@ def check_double_backward(function, x_data, y_grad, x_grad_grad, eps=1e-5, rtol=
     measured = numerical_grad(f, (x.array, gy.array), (x_grad_grad,), eps)
     for name, ours, theirs in zip(("x", "gy"), found, measured, strict=True):
         ours = np.zeros_like(theirs) if ours is None else ours.array  # no path: a zero
-        if not np.allclose(ours, theirs, rtol=rtol, atol=atol):
-            raise AssertionError(
-                f"check_double_backward: for {name}, backward gives {ours}, "
-                f"small steps measure {theirs}"
-            )
+        compare(f"check_double_backward: for {name}", ours, theirs, rtol, atol)
