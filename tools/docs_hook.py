@@ -28,6 +28,7 @@ from tools import (  # noqa: E402
     function_pages,
     habit_tables,
     microgpt_page,
+    minutes_table,
     page_policy,
     search_words,
     source_pages,
@@ -47,11 +48,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Put in the index of functions, the tables of habits and microgpt; typeset formulas."""
+    """Put in what programs make: tables, and the texts of microgpt; typeset formulas."""
     if function_pages.INDEX in markdown:
         markdown = markdown.replace(function_pages.INDEX, function_pages.index())
     if microgpt_page.MARK in markdown:
         markdown = microgpt_page.with_texts(markdown, docs_pages.made_texts(CACHE))
+    markdown = minutes_table.with_table(markdown)
     return docs_math.typeset(habit_tables.with_tables(markdown))
 
 

@@ -14,7 +14,15 @@ import shutil
 import sys
 from pathlib import Path
 
-from tools import docs_math, docs_pages, function_pages, microgpt_page, source_pages
+from tools import (
+    docs_math,
+    docs_pages,
+    function_pages,
+    habit_tables,
+    microgpt_page,
+    minutes_table,
+    source_pages,
+)
 
 ROOT = docs_pages.ROOT
 CACHE = ROOT / ".cache" / "docs"
@@ -42,6 +50,7 @@ def write(folder: Path) -> int:
 def _complete(text: str) -> str:
     """A page as the hook completes it."""
     text = text.replace(function_pages.INDEX, function_pages.index())
+    text = habit_tables.with_tables(minutes_table.with_table(text))
     if microgpt_page.MARK in text:
         text = microgpt_page.with_texts(text, docs_pages.made_texts(CACHE))
     return source_pages.with_source(docs_math.typeset(text))

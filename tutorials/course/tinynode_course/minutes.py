@@ -20,7 +20,7 @@ import argparse
 import ast
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tinynode_course import hunts, mynode, sources
@@ -41,6 +41,8 @@ KNOWN_LINES_A_MINUTE = 6.0
 START = 4.0
 """Minutes to start an exercise, find the place, and run the checks."""
 HUNT = 15.0
+LAST_OF_GPT = "21"
+"""The last step on the way to the learner's own GPT; gradients of gradients follow."""
 
 _CODE_BLOCK = re.compile(r"^(?: {4}.*|\|.*)$", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
@@ -61,20 +63,57 @@ class Minutes:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a table."""
+    """Print the minutes of each step, and the hours of each part."""
     print("minutes of a model: reading, exercise, both\n")
-    total = 0.0
-    part = ""
-    for step in sources.steps():
-        if sources.part(step) != part:
-            part = sources.part(step)
-            print(part)
-        one = of(step)
-        total += one.total if step.kind == "step" else 0.0
-        title = step.title.partition(":")[2].strip() or step.title
-        print(f"  {one.reading:4.0f} {one.exercise:4.0f} {one.total:4.0f}   {step.key}  {title}")
-    print(f"\nSteps without electives and capstones: {total / 60:.1f} hours.")
+    for part, steps in parts().items():
+        found = {step: of(step) for step in steps}
+        print(f"{part}: {hours(found.values()):.1f} hours")
+        for step, one in found.items():
+            title = step.title.partition(":")[2].strip() or step.title
+            both = f"{one.reading:4.0f} {one.exercise:4.0f} {one.total:4.0f}"
+            print(f"  {both}   {step.key}  {title}")
+    print()
+    for words, steps in ways().items():
+        print(f"{words}: {hours(of(step) for step in steps):.1f} hours")
     return 0
+
+
+def table() -> str:
+    """The hours of the parts and of the ways through them, as a table in Markdown."""
+    rows = ["| part | steps | hours | longest step |", "|---|---|---|---|"]
+    for part, steps in parts().items():
+        found = [of(step) for step in steps]
+        longest = max(one.total for one in found)
+        rows.append(f"| {part} | {len(steps)} | {hours(found):.1f} | {longest:.0f} min |")
+    for words, steps in ways().items():
+        found = [of(step) for step in steps]
+        longest = max(one.total for one in found)
+        rows.append(f"| **{words}** | {len(steps)} | {hours(found):.1f} | {longest:.0f} min |")
+    return "\n".join(rows)
+
+
+def parts() -> dict[str, list[Step]]:
+    """The steps of each part of the course."""
+    found: dict[str, list[Step]] = {}
+    for step in sources.steps():
+        found.setdefault(sources.part(step), []).append(step)
+    return found
+
+
+def ways() -> dict[str, list[Step]]:
+    """The steps to the learner's own GPT, and all numbered steps."""
+    numbered = [step for step in sources.steps() if step.kind == "step"]
+    to_gpt = [step for step in numbered if step.key <= LAST_OF_GPT]
+    found = {}
+    for words, steps in (("To your own GPT", to_gpt), ("All steps", numbered)):
+        if steps:
+            found[f"{words}, {steps[0].key} to {steps[-1].key}"] = steps
+    return found
+
+
+def hours(found: Iterable[Minutes]) -> float:
+    """The sum in hours."""
+    return sum(one.total for one in found) / 60
 
 
 def of(step: Step) -> Minutes:
