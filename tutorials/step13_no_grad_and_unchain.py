@@ -5,8 +5,6 @@
 # again.
 
 # %%
-from pathlib import Path
-
 import numpy as np
 
 import tinynode as tn
@@ -14,7 +12,6 @@ from tinynode_course import use_mynode
 from tinynode_course.pictures import graph_of
 
 use_mynode("13")
-import mynode
 from mynode import Variable, config, no_backprop_mode, square, tanh
 
 # %% [markdown]
@@ -204,16 +201,9 @@ print("operations behind h, cut before every third step:", kept)
 # if a factor wants no gradient.
 #
 # ## What you have built
-# A complete engine, the heart of tinynode, with functions and a network on top:
-
-# %%
-files = list(Path(mynode.__file__).parent.rglob("*.py"))
-lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
-print(lines, "lines of Python in", len(files), "files")
-
-# %% [markdown]
-# Classes and methods of the package have the same names, and your engine passes the rows of the
-# package's own table of operations. [Read the core](../read-the-core.md) walks through the package
+# A complete engine, the heart of tinynode, with functions and a network on top.
+# `python -m tinynode.learn status` counts your lines. Your engine passes the rows of the package's
+# own table of operations. [Read the core](../read-the-core.md) walks through the package
 # in the same order. Two things are missing: checks of inputs (step 15), and gradients of gradients
 # (step 22).
 #

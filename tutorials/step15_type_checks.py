@@ -239,10 +239,9 @@ for name, x in (("three numbers", row), ("1,000,000 numbers", large)):
 # 2019: its `type_check` has the same words.
 #
 # ## Exercise
-# 1. `type_check.py`: write `is_floating`, `expect`, and the end of `run_check`; the rest is given.
-#    For a condition that does not hold, `expect` raises
-#    `InvalidType(condition.text, condition.actual)`. A plain `False` gives no text: raise
-#    `InvalidType("every condition holds", "one is False")`. `run_check` calls the check. For an
+# 1. `type_check.py`: write `is_floating`, and the ends of `expect` and of `run_check`; the rest is
+#    given. For a condition that does not hold, `expect` raises
+#    `InvalidType(condition.text, condition.actual)`. `run_check` calls the check. For an
 #    `InvalidType` it raises another one, with the `full_message`.
 # 2. `core/function_node.py`: a method `check_type_forward(self, in_types)` that does nothing, and
 #    `run_check(self, arrays)` in `apply`, before `forward`.

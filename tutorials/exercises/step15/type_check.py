@@ -1,6 +1,6 @@
 """Readable checks of the inputs of an operation.
 
-Step 15: write is_floating, expect, and the end of run_check. The rest is given.
+Step 15: write is_floating, and the ends of expect and of run_check. The rest is given.
 """
 
 
@@ -85,7 +85,10 @@ def broadcasts(in_type, other):
 
 def expect(*conditions):
     """Refuse the inputs at the first condition that does not hold."""
-    raise NotImplementedError("step 15: raise InvalidType(condition.text, condition.actual)")
+    for condition in conditions:
+        if not condition and not isinstance(condition, Condition):  # a plain False has no text
+            raise InvalidType("every condition holds", f"one is {condition!r}")
+        raise NotImplementedError("step 15: raise InvalidType(condition.text, condition.actual)")
 
 
 def full_message(function, error, arrays):

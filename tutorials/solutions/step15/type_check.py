@@ -84,10 +84,10 @@ def broadcasts(in_type, other):
 def expect(*conditions):
     """Refuse the inputs at the first condition that does not hold."""
     for condition in conditions:
-        if isinstance(condition, Condition) and not condition:
-            raise InvalidType(condition.text, condition.actual)
-        if not condition:
+        if not condition and not isinstance(condition, Condition):  # a plain False has no text
             raise InvalidType("every condition holds", f"one is {condition!r}")
+        if not condition:
+            raise InvalidType(condition.text, condition.actual)
 
 
 def full_message(function, error, arrays):
