@@ -162,37 +162,20 @@ for function in F.abs, F.softmax, F.flip, wrong_abs, wrong_softmax, wrong_flip:
         print(str(error).splitlines()[0])
 
 # %% [markdown]
-# The same check for your own framework: `mynode` as it is after step 13. With `--mine`, it is your
-# package. Each row is an operation with two inputs of different shapes.
+# The same check for your own framework: `check_gradients` of `mynode`, which you will write. With
+# `--mine`, it is your package. Each row is an operation with two inputs of different shapes.
 
 # %%
-use_mynode("13")
+use_mynode("14")
 import mynode
-
-
-def own_slopes(function, arrays, eps=1e-5):
-    """Two slopes of a function of mynode, for random g and random directions of all inputs."""
-    inputs = [mynode.Variable(array) for array in arrays]
-    y = function(*inputs)
-    y.grad = g = rng.normal(size=y.shape)
-    directions = [rng.normal(size=array.shape) for array in arrays]
-    heights = []
-    for step in (eps, -eps):
-        pairs = zip(arrays, directions, strict=True)
-        moved = [mynode.Variable(array + step * d) for array, d in pairs]
-        heights.append((g * function(*moved).array).sum())
-    y.backward()
-    by_backward = sum((x.grad * d).sum() for x, d in zip(inputs, directions, strict=True))
-    return by_backward, (heights[0] - heights[1]) / (2 * eps)
-
+from mynode.gradient_check import check_gradients
 
 shapes = {"add": ((3, 1), (4,)), "multiply": ((2, 3), (3,)), "linear": ((2, 3), (4, 3))}
 shapes |= {"subtract": ((), (2, 2)), "divide": ((2, 1, 4), (3, 1))}
 for name, pair in shapes.items():
     arrays = [rng.uniform(0.5, 2.0, size=shape) for shape in pair]
-    backward_says, difference_says = own_slopes(getattr(mynode, name), arrays)
-    agree = abs(backward_says - difference_says) < 1e-6 * (1 + abs(difference_says))
-    print(f"mynode.{name:9} {'no complaint' if agree else 'WRONG'}")
+    check_gradients(getattr(mynode, name), arrays)
+    print(f"mynode.{name:9} no complaint")
 
 # %% [markdown]
 # ## Break it
@@ -248,9 +231,16 @@ print("both pass now")
 # Source: Maclaurin, Duvenaud and Adams, Autograd: Effortless Gradients in NumPy, 2015.
 #
 # ## Exercise
-# `step14.py` has six functions of the package. Three have a bug in `backward`, three are right.
-# Find the three, write their names into `FOUND`, and repair them. Beware of blaming a right
-# function.
+# Your package gets a check for functions of any number of inputs. `check_backward` of step 3 takes
+# a single input, and looks at the last operation only. The stub of `check_gradients`, in
+# `gradient_check.py`, draws `g` and the directions, and calls `backward`. Yours to find:
+#
+# 1. The slope by backward: the sum of gradient times direction, over all inputs.
+# 2. The slope by a central difference. **All** inputs walk at once, along their directions.
+# 3. `compare` of step 3 judges the two numbers.
+#
+# The check gives you six functions with wrong gradients, and others that are right. Your
+# `check_gradients` must find the wrong ones, and blame no right one.
 #
 #     python -m tinynode.learn start 14
 #     python -m tinynode.learn check 14

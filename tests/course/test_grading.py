@@ -307,9 +307,10 @@ def test_hidden_checks_pass_on_solutions_and_fail_on_stubs(
 @pytest.mark.slow
 def test_checks_are_tests_of_pytest(tmp_path: Path) -> None:
     (tmp_path / "ada").mkdir()
-    step = sources.find("14")
+    step = sources.find("jacobians")
     text = step.solution.read_text(encoding="utf-8")
-    (tmp_path / "ada" / "step14.py").write_text(text.replace("1 - y * y", "1 - y"))
+    text = text.replace("np.stack(columns, axis=1)", "np.stack(columns)")
+    (tmp_path / "ada" / "jacobians.py").write_text(text)
     (tmp_path / "test_other.py").write_text("1 / 0")  # not collected
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
 
@@ -326,12 +327,12 @@ def test_checks_are_tests_of_pytest(tmp_path: Path) -> None:
 
     done = run("--learner", "ada", "--learner-hidden")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "ada::step14::FOUND names three functions. PASSED" in done.stdout
-    assert re.search(r"The backward of all six is right, for many inputs. FAILED", done.stdout)
-    assert "Not yet: the gradient of Tanh" in done.stdout and "Traceback" not in done.stdout
-    assert "ada::step14::hidden: FOUND has the three names, in any order" in done.stdout
+    assert "ada::jacobians::by_rows, with a backward pass for each result. PASSED" in done.stdout
+    assert re.search(r"by_columns, with two backward passes for each.* FAILED", done.stdout)
+    assert "Not yet: by_columns" in done.stdout and "Traceback" not in done.stdout
+    assert "ada::jacobians::hidden: All ways agree" in done.stdout
     assert "test_other" not in done.stdout
-    done = run("--learner", "ada", "-k", "step14 and blamed")
+    done = run("--learner", "ada", "-k", "jacobians and fewest")
     assert done.returncode == 0 and "1 passed, 4 deselected" in done.stdout
     done = run("--learner", "nobody")
     assert done.returncode == 4 and "there is no such folder" in done.stderr
@@ -527,11 +528,11 @@ def test_the_distribution_for_teachers_has_what_the_wheel_of_learners_has_not(
     assert "tinynode_course_solutions/hidden/step14.py" in teachers
     assert "tinynode_course_solutions/hunts/step14.py" in teachers
     (tmp_path / "work").mkdir()
-    solution = sources.find("14").solution.read_text(encoding="utf-8")
-    (tmp_path / "work" / "step14.py").write_text(solution)
+    solution = sources.find("jacobians").solution.read_text(encoding="utf-8")
+    (tmp_path / "work" / "jacobians.py").write_text(solution)
     path = os.pathsep.join([str(tmp_path / "site"), checking.environment()["PYTHONPATH"]])
     done = subprocess.run(
-        [sys.executable, "-m", "tinynode.learn", "check", "14", "--json", "--hidden"],
+        [sys.executable, "-m", "tinynode.learn", "check", "jacobians", "--json", "--hidden"],
         cwd=tmp_path / "work",
         env={**checking.environment(), "PYTHONPATH": path},
         capture_output=True,
@@ -539,15 +540,16 @@ def test_the_distribution_for_teachers_has_what_the_wheel_of_learners_has_not(
         check=False,
     )
     (one,) = json.loads(done.stdout)["steps"]
-    assert one["passed"] and len(one["hidden"]["checks"]) == 3 and one["hidden"]["passed"]
+    assert one["passed"] and len(one["hidden"]["checks"]) == 2 and one["hidden"]["passed"]
 
 
 @pytest.mark.slow
 def test_a_forked_examination_seals_the_solutions_too(tmp_path: Path) -> None:
     """The tests of the course examine by a fork of a server, with the examiner's own main."""
-    step = sources.find("14")
-    (tmp_path / "step14.py").write_text(READS.format(str(step.solution)))
-    assert "read solution" in [event["event"] for event in events_of(step, tmp_path / "step14.py")]
+    step = sources.find("jacobians")
+    path = tmp_path / "jacobians.py"
+    path.write_text(READS.format(str(step.solution)))
+    assert "read solution" in [event["event"] for event in events_of(step, path)]
 
 
 # what a learner's program writes to the pipe

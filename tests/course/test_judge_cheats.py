@@ -229,7 +229,7 @@ def test_an_answer_that_pretends(name: str, tmp_path: Path) -> None:
 
 
 def test_an_untouched_stub_has_no_points(tmp_path: Path) -> None:
-    for name in ("step14", "jacobians", "registry"):
+    for name in ("vmap", "jacobians", "registry"):
         step = next(step for step in sources.steps() if step.name == name)
         folder = write({step.work: step.stub.read_text()}, tmp_path / name)
         assert all(reasons(name, folder))
@@ -274,7 +274,7 @@ def test_links_and_pipes_are_no_work(tmp_path: Path) -> None:
     folder = tmp_path / "eve"
     folder.mkdir()
     solutions = sources.tutorials() / "solutions"
-    (folder / "step14.py").symlink_to(solutions / "step14.py")
+    (folder / "vmap.py").symlink_to(solutions / "vmap.py")
     os.mkfifo(folder / "compile.py")
     (folder / "registry.py").write_bytes(b"#" * (submission.MOST_FILE + 1))
     (folder / "jacobians.py").mkdir()

@@ -30,7 +30,7 @@ HINTS = {
     ),
     "check_right_ones": Hint(
         "A measurement is never exact. How much difference do you allow?",
-        "np.allclose(gx, measured, rtol=rtol, atol=atol) allows atol + rtol * |measured|.",
+        "compare(name, gx, measured, rtol, atol) allows atol + rtol * |measured|.",
     ),
     "check_wrong_ones": Hint(
         "Think of one element, of a sign, of a factor. Which wrong gradients would your "
@@ -90,7 +90,7 @@ def check_right_ones(work: Any) -> None:
         answer = _judged(work, getattr(work, name))
         if answer is not None:
             what = f"check_backward({name}, x, gy)"
-            look = "check_backward: a measurement is never exact. Compare by np.allclose"
+            look = "check_backward: a measurement is never exact. Compare by compare"
             raise CheckFailed(what, "no error", f"AssertionError: {answer}", look)
 
 

@@ -34,13 +34,12 @@ HINTS = {
     ),
     "check_errors": Hint(
         "In which two cases does nobody know where backward could begin?",
-        "ValueError for a leaf, and for an array of several numbers without y.grad.",
+        "check_start(y) refuses a leaf, and an array of several numbers without y.grad.",
     ),
     "check_unchain": Hint(
         "Which single reference makes a Variable a leaf again, and how do you reach all "
         "Variables behind a result?",
-        "unchain: the node forgets its creator. unchain_backward: a loop to the leaves that "
-        "unchains each node on the way.",
+        "unchain: the node forgets its creator. unchain_backward: unchain_all(self.node).",
     ),
     "check_windows": Hint(
         "What should flow on into the next window, and what should stop at its edge?",

@@ -1,163 +1,265 @@
-"""Checks of exercise 14: which bugs were found, and whether they are gone."""
+"""Exercise 14: which functions does the learner's check blame?"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-import tinynode as tn
-from tinynode import gradient_check
 from tinynode_course.checks import (
     CheckFailed,
     Hint,
     expect_close,
     expect_equal,
     expect_true,
-    solution,
 )
+from tinynode_course.mynode import mistake
 
 HINTS = {
-    "check_found": Hint(
-        "For how many of the six classes did a check of the gradient fail, at inputs drawn at"
-        " random?",
-        "FOUND has three names of classes.",
+    "check_right_ones": Hint(
+        "Two numbers say how fast L changes. Do both walk along the same directions, with all "
+        "inputs at once?",
+        "The sum over the inputs of (gradient * direction), against (L(eps) - L(-eps)) / (2 eps). "
+        "An input without a gradient adds 0.",
     ),
-    "check_blamed": Hint(
-        "Was the function wrong, or was the input a place without a derivative?",
-        "LeakyReLU has a kink at 0; use 64 bits; two axes for Transpose.",
+    "check_suspects": Hint(
+        "A bug hides behind special inputs. Which numbers of your check are the same everywhere?",
+        "L = the sum of g * f(x + step * d), with the drawn g and the drawn d of each input.",
     ),
-    "check_bugs": Hint(
-        "Which bug hides if all numbers are ones, or if both inputs are equal?",
-        "check_backward(function, inputs, g) with all inputs and g drawn at random.",
+    "check_every_input": Hint(
+        "Which inputs count in your slope, and which of them walk?",
+        "slope = the sum over all inputs of np.sum(x.grad * d); each input moves by step * d.",
     ),
-    "check_forward": Hint(
-        "Which of the two methods was wrong from the beginning?",
-        "forward stays as it was: the bugs stand in backward.",
+    "check_walk": Hint(
+        "At which two points do you call the function, and how far apart are they?",
+        "array + eps * d and array - eps * d; compare gets rtol and atol.",
     ),
-    "check_repaired": Hint(
-        "On which inputs does one output depend, and how does it move with each?",
-        "tanh: 1 - tanh^2. z = a b: (g b, g a). Share: g / sum - (the sum of g x) / sum^2.",
+    "check_data_stay": Hint(
+        "A measurement moves numbers. Whose?",
+        "array + step * d is a new array.",
     ),
 }
 
-GUARDS = ("check_blamed", "check_forward")
+X = np.array([[0.7, -1.3, 0.4], [1.9, -0.6, -2.1]])
+Y = np.array([[1.2, 0.5, -0.8], [0.9, 2.2, -1.4]])
 
-NAMES = ("LeakyReLU", "Product", "Share", "SoftSign", "Tanh", "Transpose")
-BUGS = ("Product", "Share", "Tanh")
-
-WHY_RIGHT = {
-    "LeakyReLU": "It is right. At 0 it has a kink, and no derivative: check it at other inputs.",
-    "SoftSign": "It is right. Did you check it in 64 bits?",
-    "Transpose": "It is right. Its x has two axes, and its g the shape of the swapped ones.",
-}
-HOW_TO_FIND = {
-    "Tanh": "Look for one that is wrong for nearly every x.",
-    "Product": "Look for one that is right as long as its two inputs are equal.",
-    "Share": "Look for one that is right as long as g has the same number everywhere.",
-}
+Rule = Callable[[list[Any], Any], Any]
 
 
-def inputs_of(name, rng, shape):
-    """Random inputs, away from the kinks, and where Share has no sum near 0."""
-    if name == "Transpose":
-        shape = (2, 3) if len(shape) < 2 else shape
-    x = rng.normal(size=shape)
-    x = np.copysign(abs(x) + 0.1, x)
-    if name == "Share":
-        x = abs(x)
-    return (x, rng.normal(size=shape)) if name == "Product" else (x,)
+def _operation(work: Any, forward: Callable[..., Any], backward: Rule) -> Callable[..., Any]:
+    """A function of arrays, with gradients by backward(arrays, g), as a function of Variables."""
+
+    class Operation(work.FunctionNode):  # type: ignore[misc, name-defined]
+        def forward(self, inputs: Any) -> Any:
+            self.arrays = [one.copy() for one in inputs]
+            return (np.asarray(forward(*inputs)),)
+
+        def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+            return backward(self.arrays, grad_outputs[0])
+
+    def operation(*inputs: Any) -> Any:
+        return Operation().apply(inputs)[0]
+
+    return operation
 
 
-def expected_output(name, x, *others):
-    """What forward computes, by NumPy."""
-    if name == "Product":
-        return x * others[0]
-    if name == "Transpose":
-        return x.T
-    if name == "Share":
-        return x / x.sum()
-    if name == "LeakyReLU":
-        return np.where(x > 0, x, 0.1 * x)
-    return np.tanh(x) if name == "Tanh" else x / (1 + abs(x))
+def _judged(work: Any, function: Callable[..., Any], arrays: list[Any], **options: Any) -> str:
+    """What check_gradients says: the text of its error, or "" if it is silent."""
+    check = importlib.import_module(f"{work.__name__}.gradient_check").check_gradients
+    work.seed(14)
+    try:
+        check(function, arrays, **options)
+    except AssertionError as error:
+        return str(error) or "an AssertionError"
+    return ""
 
 
-def check_found(work):
-    """FOUND names three functions."""
-    look = "Three of the names of the classes, each in quotes, with commas between them."
-    is_list = isinstance(work.FOUND, tuple | list | set)
-    expect_true("FOUND is a tuple, list or set", is_list, look)
-    for name in work.FOUND:
-        expect_true(f"{name!r} is the name of one of the six classes", name in NAMES, look)
-    expect_equal("the number of names in FOUND", len(set(work.FOUND)), 3, look)
+def _expect_silence(work: Any, what: str, function: Any, arrays: list[Any], look: str) -> None:
+    said = _judged(work, function, arrays)
+    if said:
+        raise CheckFailed(f"check_gradients of {what}, which is right", "no error", said, look)
 
 
-def check_blamed(work):
-    """No function is blamed that is right."""
-    for name in sorted(set(work.FOUND) - set(BUGS)):
-        raise CheckFailed("the names in FOUND", "functions with a bug", name, WHY_RIGHT[name])
+def _expect_blame(work: Any, what: str, function: Any, arrays: list[Any], look: str) -> None:
+    said = _judged(work, function, arrays)
+    if not said:
+        expected = "an AssertionError"
+        raise CheckFailed(f"check_gradients of {what}", expected, "no error", look)
 
 
-def check_bugs(work):
-    """All three bugs are found."""
-    for name in BUGS:
-        expect_true("FOUND names all three bugs", name in work.FOUND, HOW_TO_FIND[name])
+def check_right_ones(work: Any) -> None:
+    """right functions are not blamed, whatever the number of inputs and their shapes"""
+    look = "both slopes by g and the same directions; all inputs walk at once"
+    for name, shapes in (
+        ("add", ((3, 1), (4,))),
+        ("subtract", ((), (2, 2))),
+        ("multiply", ((2, 3), (3,))),
+        ("divide", ((2, 1, 4), (3, 1))),
+        ("linear", ((2, 3), (4, 3), (4,))),
+        ("tanh", ((2, 3),)),
+        ("exp", ((),)),
+        ("relu", ((4,),)),
+    ):
+        rng = np.random.default_rng(0)
+        arrays = [np.asarray(rng.uniform(0.5, 2.0, size=shape)) for shape in shapes]
+        what = f"{name} for inputs of shapes {', '.join(map(str, shapes))}"
+        _expect_silence(work, what, getattr(work, name), arrays, look)
+    look = "the gradient of an input that has no path is a zero: x.grad is None"
+    _expect_silence(work, "a function that leaves y out", lambda x, y: work.exp(x), [X, Y], look)
 
 
-def check_forward(work):
-    """The forward of all six is as it was."""
-    rng = np.random.default_rng(1)
-    for name in NAMES:
-        inputs = inputs_of(name, rng, (2, 3))
-        (y,) = getattr(work, name)().apply(tuple(tn.Variable(x) for x in inputs))
-        look = "forward was right: repair backward, and put forward back."
-        expect_close(f"what {name} computes", y.array, expected_output(name, *inputs), look)
+def _suspects() -> list[tuple[str, int, Callable[..., Any], Rule, bool]]:
+    """Six functions: the name, the number of inputs, forward, backward, and if backward is right.
+
+    Tanh is wrong nearly everywhere. Product is right if both inputs are equal, Share if g has one
+    number everywhere, Flip along a direction that has one number everywhere.
+    """
+    return [
+        ("Tanh", 1, np.tanh, lambda a, g: (g * (1 - np.tanh(a[0])),), False),
+        (
+            "SoftSign",
+            1,
+            lambda x: x / (1 + abs(x)),
+            lambda a, g: (g / (1 + abs(a[0])) ** 2,),
+            True,
+        ),
+        (
+            "LeakyReLU",
+            1,
+            lambda x: np.where(x > 0, x, 0.1 * x),
+            lambda a, g: (np.where(a[0] > 0, g, 0.1 * g),),
+            True,
+        ),
+        ("Product", 2, lambda a, b: a * b, lambda a, g: (g * a[0], g * a[1]), False),
+        (
+            "Share",
+            1,
+            lambda x: x / x.sum(),
+            lambda a, g: ((g - g.mean()) / a[0].sum(),),
+            False,
+        ),
+        ("Flip", 1, lambda x: x[::-1].copy(), lambda a, g: (g.copy(),), False),
+    ]
 
 
-def check_repaired(work):
-    """The backward of all six is right, for many inputs."""
-    for name in NAMES:
-        rng = np.random.default_rng(2)
-
-        def function(*xs, name=name):
-            return getattr(work, name)().apply(xs)[0]
-
-        for shape in ((5,), (2, 3), (4, 1), (1,)):
-            inputs = inputs_of(name, rng, shape)
-            g = rng.normal(size=expected_output(name, *inputs).shape)
-            try:
-                gradient_check.check_backward(function, inputs, g, eps=1e-5, rng=rng)
-            except AssertionError as error:
-                what = f"the gradient of {name} for inputs of shape {inputs[0].shape}"
-                look = "Derive it on paper: which inputs does one output depend on, and how?"
-                expected = "slopes by backward and by difference that agree"
-                raise CheckFailed(what, expected, str(error).splitlines()[1], look) from None
+def check_suspects(work: Any) -> None:
+    """of six functions, the four with a bug are blamed, and the two others are not"""
+    why = "special inputs, gradients or directions hide this bug: use those that are drawn"
+    for name, number, forward, backward, right in _suspects():
+        function = _operation(work, forward, backward)
+        arrays = [abs(X) if name == "Share" else X, Y][:number]
+        if right:
+            _expect_silence(work, name, function, arrays, "backward is right away from 0")
+        else:
+            _expect_blame(work, f"{name}, which is wrong", function, arrays, why)
 
 
-_SOLUTION = solution(__file__)
+def check_every_input(work: Any) -> None:
+    """a bug in the gradient of any input is found, also deep inside of a function"""
+    for place in range(3):
 
-_BROKEN_AGAIN = (
-    _SOLUTION.replace("1 - y * y", "1 - y")
-    .replace("return g * b, g * a", "return g * a, g * b")
-    .replace("F.sum(g * x) / total)", "F.mean(g))")
-)
+        def backward(arrays: list[Any], g: Any, place: int = place) -> Any:
+            a, b, c = arrays
+            gradients = [g * b + 0.0 * a, g * a, g * np.cos(c)]
+            gradients[place] = gradients[place] * 1.001
+            return tuple(gradients)
 
-_TRUE = '("Product", "Share", "Tanh")'
+        function = _operation(work, lambda a, b, c: a * b + np.sin(c), backward)
+        look = "add gradient times direction over all inputs, and let all of them walk"
+        what = f"an error of one part in a thousand in the gradient of input {place}"
+        _expect_blame(work, what, function, [X, Y, X + Y], look)
+    wrong = _operation(work, np.exp, lambda a, g: (g * np.exp(-a[0]),))
+    look = "x.grad after y.backward() goes through the whole graph"
+    _expect_blame(work, "sum(x * wrong(x))", lambda x: work.sum(x * wrong(x)), [X], look)
 
-MISTAKES: tuple[tuple[str, str], ...] = (
+
+def check_walk(work: Any) -> None:
+    """the walk goes eps to both sides, along drawn directions"""
+    seen: list[Any] = []
+
+    def cube(x: Any) -> Any:
+        seen.append(x.array.copy())
+        return x * x * x
+
+    said = _judged(work, cube, [X], eps=0.5, rtol=10.0, atol=100.0)
+    expect_equal("check_gradients with wide tolerances", said, "", "give rtol and atol to compare")
+    expect_equal("the number of calls of the function", len(seen), 3, "x, x + eps d and x - eps d")
+    _, up, down = seen
+    look = "one point is array + eps * d, the other array - eps * d"
+    expect_close("the middle of the two points", (up + down) / 2, X, look, atol=1e-12)
+    steps = abs(up - X) / 0.5
+    expect_true("the points lie some eps away", 0.01 < steps.max() < 5.0, "multiply d by eps")
+    look = "central differences with eps = 0.5 are too coarse for a cube: pass eps on"
+    expect_true("eps = 0.5 is too coarse", _judged(work, cube, [X], eps=0.5) != "", look)
+    expect_true(
+        "the direction is not the same number everywhere",
+        float(np.ptp((up - X).ravel())) > 1e-6,
+        "use the drawn directions",
+    )
+
+
+def check_data_stay(work: Any) -> None:
+    """the arrays of the caller stay as they were"""
+    x, y = X.copy(), Y.copy()
+    _judged(work, work.multiply, [x, y])
+    look = "array + step * d is a new array; array += step * d moves the caller's"
+    expect_equal("the first array", x, X, look)
+    expect_equal("the second array", y, Y, look)
+
+
+_PATH = "gradient_check.py"
+_MEASURED = "measured = (heights[0] - heights[1]) / (2 * eps)"
+
+MISTAKES = (
     (
-        "LeakyReLU is blamed for its kink at 0",
-        _SOLUTION.replace(_TRUE, '("LeakyReLU", "Product", "Tanh")'),
-    ),
-    (
-        "Share was checked with a gradient of ones, and passed",
-        _SOLUTION.replace(_TRUE, '("Product", "Tanh")').replace(
-            "F.sum(g * x) / total)", "F.mean(g))"
+        "the slope of the first input only",
+        mistake(
+            "14", _PATH, "zip(inputs, directions, strict=True)", "[(inputs[0], directions[0])]"
         ),
     ),
-    ("everything is blamed", _SOLUTION.replace(_TRUE, repr(tuple(NAMES)))),
-    ("the bugs are named, but not repaired", _BROKEN_AGAIN),
     (
-        "Share is repaired with the formula of softmax",
-        _SOLUTION.replace(
-            "(g - F.sum(g * x) / total) / total", "x / total * (g - F.sum(g * x) / total)"
+        "the difference is divided by eps",
+        mistake("14", _PATH, _MEASURED, "measured = (heights[0] - heights[1]) / eps"),
+    ),
+    (
+        "the walk goes to one side",
+        mistake("14", _PATH, "for step in (eps, -eps):", "for step in (2 * eps, 0.0):"),
+    ),
+    (
+        "g is forgotten in the measurement",
+        mistake(
+            "14", _PATH, "np.sum(g * function(*moved).array)", "np.sum(function(*moved).array)"
         ),
     ),
-    ("forward was changed to fit", _SOLUTION.replace(".tanh(inputs[0])", ".exp(-inputs[0])")),
+    (
+        "g is all ones",
+        mistake("14", _PATH, "np.asarray(rng.normal(size=y.shape))", "np.ones(y.shape)"),
+    ),
+    (
+        "the direction is all ones",
+        mistake("14", _PATH, "np.asarray(rng.normal(size=array.shape))", "np.ones(array.shape)"),
+    ),
+    (
+        "an input without a path is an error",
+        mistake("14", _PATH, "if x.grad is not None:", "if True:"),
+    ),
+    (
+        "a tolerance that hides small mistakes",
+        mistake("14", _PATH, "measured, rtol, atol)\n", "measured, 1e-2, atol)\n"),
+    ),
+    (
+        "eps is ignored",
+        mistake("14", _PATH, "for step in (eps, -eps):", "for step in (1e-5, -1e-5):"),
+    ),
+    (
+        "the data of the caller walk",
+        mistake(
+            "14",
+            _PATH,
+            "Variable(np.asarray(array + step * d))",
+            "Variable(np.add(array, step * d, out=array))",
+        ),
+    ),
 )

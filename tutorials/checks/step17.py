@@ -37,7 +37,7 @@ HINTS = {
         "Which axis adds up to 1, by which number are scores divided, and what does a "
         "forbidden place get before the softmax?",
         "softmax(query key^T / sqrt(d)) value; a forbidden score is minus infinity; causal is"
-        " np.tri(n, m).",
+        " np.tri(n, m); with a mask, both hold.",
     ),
     "check_reading": Hint(
         "Each part passed alone. Does the state go on from letter to letter, and does its "

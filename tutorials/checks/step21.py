@@ -17,10 +17,6 @@ from tinynode_course.checks import (
 from tinynode_course.mynode import mistake
 
 HINTS = {
-    "check_cache": Hint(
-        "In which order do the kept places stand, and along which axis do new ones come?",
-        "extend: np.concatenate along axis 2, old places first.",
-    ),
     "check_attend": Hint(
         "New place number i stands behind the places of the cache. Up to which place may it look?",
         "mask = np.tri(new, length, length - new, dtype=bool), with length places in all.",

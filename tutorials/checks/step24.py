@@ -21,7 +21,7 @@ HINTS = {
     "check_wrong_functions": Hint(
         "Which wrong second derivative would pass, and which of your comparisons leaves a gap?",
         "grad([gx], [x, gy], [Variable(x_grad_grad)]) against numerical_grad of the same, by "
-        "np.allclose.",
+        "compare.",
     ),
     "check_data_stay": Hint(
         "A measurement moves numbers. Whose?",

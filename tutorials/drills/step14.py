@@ -1,46 +1,92 @@
-"""Drills of gradient checks: the names of the wrong functions, and six right gradients."""
+"""Drills of gradient checks: which functions does the learner's check blame?"""
+
+import importlib
 
 import numpy as np
 
-import tinynode as tn
-
-SHAPES = {"Tanh": 1, "SoftSign": 1, "LeakyReLU": 1, "Product": 2, "Transpose": 1, "Share": 1}
+from tinynode_course.drilling import raised
 
 
-def draw_gradients(rng):
+def _check(work, function, arrays, seed, **options):
+    """True if check_gradients raises an AssertionError; another error stays one."""
+    work.seed(seed)
+    check = importlib.import_module(f"{work.__name__}.gradient_check").check_gradients
+    return raised(lambda: check(function, arrays, **options), AssertionError)
+
+
+def _operation(work, forward, backward):
+    class Operation(work.FunctionNode):
+        def forward(self, inputs):
+            self.arrays = [one.copy() for one in inputs]
+            return (np.asarray(forward(*inputs)),)
+
+        def backward(self, target_input_indexes, grad_outputs):
+            return tuple(backward(self.arrays, grad_outputs[0]))
+
+    def operation(*inputs):
+        return Operation().apply(inputs)[0]
+
+    return operation
+
+
+def draw_blame(rng):
     shape = [int(n) for n in rng.permutation([2, 3])]
-    positive = [rng.uniform(0.3, 2.0, shape) for _ in range(2)]
-    signs = rng.choice([-1.0, 1.0], shape)
-    return {"positive": positive, "signs": signs, "g": rng.normal(size=shape)}
-
-
-def drill_gradients(work, inputs):
-    """Six functions: values, gradients, and gradients of gradients; three names"""
-    found = [sorted(work.FOUND)]
-    for name, number in SHAPES.items():
-        signs = 1.0 if name == "Share" else inputs["signs"]
-        xs = [tn.Variable(one * signs) for one in inputs["positive"][:number]]
-        (y,) = getattr(work, name)().apply(tuple(xs))
-        g = inputs["g"].T if name == "Transpose" else inputs["g"]
-        grads = tn.grad([y], xs, [tn.Variable(g.copy())], enable_double_backprop=True)
-        found += [name, y.array, [one.array for one in grads]]
-        total = tn.functions.sum(sum(one * one * 0.5 for one in grads))
-        if name not in ("LeakyReLU", "Transpose"):
-            found += [one.array for one in tn.grad([total], xs)]
-    return found
-
-
-def draw_special(rng):
+    signs = rng.choice([-1.0, 1.0], (3, *shape))
     return {
-        "x": [np.array([30.0, -30.0, float(rng.normal())]), rng.normal(size=()), np.zeros((0,))]
+        "inputs": rng.uniform(0.3, 2.0, (3, *shape)) * signs,
+        "seed": int(rng.integers(0, 1000)),
+        "factor": float(rng.uniform(1.01, 1.5)),
+        "order": [int(place) for place in rng.permutation(8)],
     }
 
 
-def drill_special(work, inputs):
-    """Tanh at large numbers, at a single number, at none"""
+def drill_blame(work, inputs):
+    """Wrong gradients of any input are blamed, right ones are not; the data stay"""
+    factor = inputs["factor"]
+    kinds = [
+        ("right", lambda a, g: [g * a[1] * a[2], g * a[0] * a[2], g * a[0] * a[1]]),
+        ("first", lambda a, g: [factor * g * a[1] * a[2], g * a[0] * a[2], g * a[0] * a[1]]),
+        ("last", lambda a, g: [g * a[1] * a[2], g * a[0] * a[2], factor * g * a[0] * a[1]]),
+        ("exchanged", lambda a, g: [g * a[0] * a[2], g * a[1] * a[2], g * a[0] * a[1]]),
+        ("without g", lambda a, g: [a[1] * a[2], a[0] * a[2], a[0] * a[1]]),
+        (
+            "little",
+            lambda a, g: [1.001 * g * one for one in (a[1] * a[2], a[0] * a[2], a[0] * a[1])],
+        ),
+        ("zero", lambda a, g: [g * a[1] * a[2], 0.0 * g, g * a[0] * a[1]]),
+        ("turned", lambda a, g: [(g * a[1] * a[2])[::-1], g * a[0] * a[2], g * a[0] * a[1]]),
+    ]
     found = []
-    for x in inputs["x"]:
-        v = tn.Variable(np.asarray(x))
-        (y,) = work.Tanh().apply((v,))
-        found += [one.array for one in tn.grad([y], [v], [tn.Variable(np.ones_like(v.array))])]
+    for place in inputs["order"]:
+        name, backward = kinds[place]
+        arrays = [one.copy() for one in inputs["inputs"]]
+        function = _operation(work, lambda a, b, c: a * b * c, backward)
+        found += [name, _check(work, function, arrays, inputs["seed"]), arrays]
     return found
+
+
+def draw_walk(rng):
+    return {"x": rng.normal(size=(2, 2)), "seed": int(rng.integers(0, 1000))}
+
+
+def drill_walk(work, inputs):
+    """The function is called at x, and eps along the drawn direction to both sides"""
+    seen = []
+
+    def cube(x):
+        seen.append(x.array.copy())
+        return x * x * x
+
+    wide = {"eps": 0.5, "rtol": 10.0, "atol": 100.0}
+    found = [_check(work, cube, [inputs["x"].copy()], inputs["seed"], **wide)]
+    middle = (seen[1] + seen[2]) / 2
+    found += [len(seen), middle, bool(abs(seen[1] - seen[2]).max() > 1e-3)]
+    found.append(_check(work, cube, [inputs["x"].copy()], inputs["seed"], eps=0.5))
+    pair = [inputs["x"].copy(), inputs["x"].copy()]
+    found.append(_check(work, lambda x, y: work.exp(x), pair, inputs["seed"]))
+    wrong = _operation(work, np.exp, lambda a, g: [g * np.exp(-a[0])])
+
+    def deep(x):
+        return work.sum(x * wrong(x))
+
+    return [*found, _check(work, deep, [inputs["x"].copy()], inputs["seed"])]

@@ -3,7 +3,7 @@
 Requirement: teachers use their own tools. Each check is a test, named by the step and the title
 of the check. A failure reads as in ``learn check``:
 
-    pytest -p tinynode_course.pytest_plugin --learner ada -k "step14 or compile"
+    pytest -p tinynode_course.pytest_plugin --learner ada -k "jacobians or compile"
 
 With ``--learner-hidden`` the hidden checks are tests too. The checks of a step run once a session,
 in a process of the examiner, with the time limit.
