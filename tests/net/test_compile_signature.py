@@ -287,6 +287,85 @@ def test_repeated_calls_return_the_structure_of_the_function(function: Any) -> N
             np.testing.assert_array_equal(y.array, z.array)
 
 
+class Pair(NamedTuple):
+    """A container of a class of the user's."""
+
+    a: Any
+    b: Any
+
+
+class Text(str):
+    """A key that equals a text, and is none."""
+
+
+def text_of(value: Any) -> str:
+    """The structure of a value in words; Variables by shape, dtype and flag."""
+    if isinstance(value, dict):
+        return (
+            f"dict({', '.join(f'{k!r} {type(k).__name__}: {text_of(value[k])}' for k in value)})"
+        )
+    if isinstance(value, tuple | list):
+        return f"{type(value).__name__}({', '.join(map(text_of, value))})"
+    if isinstance(value, tn.Variable):
+        return f"{value.shape} {value.dtype} {value.requires_grad}"
+    return "array" if hasattr(value, "shape") else repr(value)
+
+
+SHORT, DATA = variable(1.0), variable(1.0, 2.0, requires_grad=False)
+STRUCTURES: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+    ((X, {"w": W, "b": X}), {}),
+    ((X, {"b": W, "w": X}), {}),
+    ((X, {"w": W}), {}),
+    ((X, {"w": W, "b": X, "c": X}), {}),
+    ((X, {Text("w"): W, "b": X}), {}),
+    ((X, {"w": W, "b": SHORT}), {}),
+    ((X, {"w": DATA, "b": X}), {}),
+    ((X, {"w": W, "b": np.ones(2)}), {}),
+    ((X, {"w": W, "b": 1.0}), {}),
+    ((X, {"w": W, "b": None}), {}),
+    ((X, [W, X]), {}),
+    ((X, (W, X)), {}),
+    ((X, Pair(W, X)), {}),
+    ((X, (W, [X])), {}),
+    ((X, (W, X, ())), {}),
+    ((X, {"w": W}), {"b": X}),
+    ((X,), {"w": W, "b": X}),
+    ((X, W, X), {}),
+]
+"""Arguments of other structures, with equal Variables in part: each is a call of its own."""
+
+
+def test_calls_of_other_structures_are_told_apart() -> None:
+    seen: list[str] = []
+
+    def function(*args: Any, **keywords: Any) -> tuple[Any, str]:
+        return args[0] * 2.0, text_of((args, keywords))
+
+    compiled = tn.compile(function)
+    pairs = [(one, other) for one in STRUCTURES for other in STRUCTURES]
+    for pair in pairs:
+        for args, keywords in (*pair, pair[1]):
+            y, text = compiled(*args, **keywords)
+            assert text == text_of((args, keywords))
+            assert y.array.tolist() == (args[0].array * 2.0).tolist()
+            seen.append(text)
+    assert len(compiled.recordings) == len(set(seen)) == len(STRUCTURES)
+
+
+def test_a_compiled_call_keeps_no_argument_alive() -> None:
+    class Scale:
+        factor = 2.0
+
+    compiled = tn.compile(lambda pair: pair[0] * pair[1].factor)
+    scale = Scale()
+    for _ in range(3):
+        compiled((X, scale))
+    reference = weakref.ref(scale)
+    del scale
+    gc.collect()
+    assert reference() is None
+
+
 @pytest.mark.parametrize("setting", ["train", "dtype", "device"])
 def test_a_setting_that_the_function_changes(setting: str) -> None:
     """The recording belongs to the settings before the call."""

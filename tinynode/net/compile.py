@@ -41,7 +41,15 @@ from tinynode.net.owned_memory import lent
 from tinynode.net.passes import is_random
 from tinynode.net.program import NetFunction, Program
 from tinynode.net.recorder import GradientWrite, Write
-from tinynode.net.structure import ByIdentity, Slot, flatten, leaves, unflatten
+from tinynode.net.structure import (
+    ByIdentity,
+    Slot,
+    flatten,
+    has_only_variables,
+    leaves,
+    unflatten,
+    variables_in,
+)
 from tinynode.net.surroundings import OutsideValue, places_around
 from tinynode.net.trace import Trace, trace_flat
 from tinynode.net.tracebacks import hide_own_frames
@@ -77,8 +85,8 @@ class CompiledFunction(Wrapper, Generic[P, R]):
         self.function = function
         self.inside_hooks = inside_hooks
         self._recordings: dict[Any, list[NetRecording]] = {}
-        # the signature of the latest call on Variables alone, and its recording
-        self._recent: tuple[Any, NetRecording] | None = None
+        # signature, recording and treedef of the latest call; no treedef for Variables alone
+        self._recent: tuple[Any, NetRecording, Any] | None = None
         self._has_warned = False
 
     @property
@@ -106,15 +114,18 @@ class CompiledFunction(Wrapper, Generic[P, R]):
         try:
             if (thread_state.hooks or config.debug) and self._runs_eagerly():
                 return self.function(*args, **keywords)
-            recent = self._recent
-            if recent is not None and not keywords and _signature(args) == recent[0]:
-                recording = recent[1]
-                if recording.is_pure:
-                    result = recording.outputs(args)[0]
-                    return result
-                if recording.fits(args):
-                    result = recording.run(args)
-                    return result
+            if self._recent is not None:
+                signature, recording, treedef = self._recent
+                given: Any = args
+                if treedef is not None or keywords:
+                    given = variables_in((args, keywords), treedef)
+                if given is not None and _signature(given) == signature:
+                    if recording.is_pure:
+                        result = recording.outputs(given)[0]
+                        return result
+                    if recording.fits(given):
+                        result = recording.run(given)
+                        return result
             if hidden_axes.stack:  # a vmapped function: a net would mix the Variables' devices
                 return self.function(*args, **keywords)
             recording, variables = self._recording(args, keywords)
@@ -207,7 +218,10 @@ class CompiledFunction(Wrapper, Generic[P, R]):
         else:
             recording = self._record(variables, treedef, key)
         is_plain = not keywords and all(isinstance(x, Variable) for x in args)
-        self._recent = ((*specs, now), recording) if is_plain else None
+        if is_plain or recording.treedef is not None:
+            self._recent = (*specs, now), recording, None if is_plain else recording.treedef
+        else:
+            self._recent = None
         return recording, variables
 
     def _record(self, variables: list[Variable], treedef: Any, key: Any) -> NetRecording:
@@ -217,6 +231,8 @@ class CompiledFunction(Wrapper, Generic[P, R]):
             found = trace_flat(self.function, variables, treedef)
         places = [place for place in places if place.is_unchanged()]
         recording = NetRecording(found, variables, values, places)
+        if has_only_variables(treedef):
+            recording.treedef = treedef
         forget = functools.partial(_forget, weakref.ref(self), key)
         for leaf in (*leaves(treedef), *recording.settings.values()):
             if isinstance(leaf, ByIdentity):
@@ -275,6 +291,7 @@ class NetRecording:
         names: the names of the program's inputs and outputs.
         indexes: the index of each result among ``names``.
         detached: the results that require no gradient.
+        treedef: the treedef of the arguments, if it has Variables alone; else None.
         places: the parameters and moments that a run may overwrite, see ``Commit``.
         updated: the indexes of these parameters among the program's inputs.
     """
@@ -287,6 +304,7 @@ class NetRecording:
         places: list[OutsideValue],
     ) -> None:
         self.places_around = places
+        self.treedef: Any = None
         self.settings = {name: _comparable(value) for name, value in values.items()}
         self.modules = [(weakref.ref(module), training) for module, training in found.modules]
         self.trace = found._replace(modules=[])  # an argument of the function must stay freeable

@@ -11,6 +11,7 @@ of the user's may ignore state that the function reads.
 
 from __future__ import annotations
 
+import operator
 import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -149,6 +150,41 @@ def flatten(value: Any, where: str) -> tuple[list[Variable], Any]:
     if walk.arrays:
         _place_arrays(walk.variables, walk.arrays)
     return walk.variables, treedef
+
+
+def has_only_variables(treedef: Any) -> bool:
+    """True for Variables in tuples, lists, and dicts with texts as keys."""
+    found = list(leaves(treedef))
+    return all(type(leaf) is str or (type(leaf) is Slot and not leaf.is_raw) for leaf in found)
+
+
+def variables_in(value: Any, treedef: Any) -> tuple[Variable, ...] | None:
+    """The Variables in a value with a known treedef of Variables alone, quickly; else None."""
+    found: list[Variable] = []
+    return tuple(found) if _fits(value, treedef, found) else None
+
+
+def _fits(value: Any, treedef: Any, found: list[Variable]) -> bool:
+    """True if a container has the structure; its Variables are added to ``found``."""
+    kind = type(value)
+    if type(treedef) is not Container or kind is not treedef.kind or kind not in _USUAL:
+        return False
+    parts = value
+    if kind is dict:
+        parts = value.values()
+        if len(value) != len(treedef.keys) or not all(map(operator.is_, value, treedef.keys)):
+            return False
+    if len(parts) != len(treedef.items):
+        return False
+    for part, place in zip(parts, treedef.items, strict=True):
+        if type(place) is Slot and not place.is_raw and isinstance(part, Variable):
+            found.append(part)
+        elif not _fits(part, place, found):
+            return False
+    return True
+
+
+_USUAL = (tuple, list, dict)
 
 
 def _place_arrays(variables: list[Variable], arrays: list[int]) -> None:
