@@ -146,6 +146,17 @@ def test_a_copy_that_is_an_output_stays() -> None:
     assert after(eliminate_copies, net, ["a", "y"], {"x": X}) == ["a = identity(x)", "y = exp(a)"]
 
 
+def test_the_value_of_a_copied_output_is_written_there() -> None:
+    net = [op("exp", "x", "a"), op("concat", "a", "y", axis=0), op("sin", "a", "z")]
+    assert after(eliminate_copies, net, ["y", "z"], {"x": X}) == ["y = exp(x)", "z = sin(y)"]
+    twice = [op("exp", "x", "a"), op("identity", "a", "y"), op("identity", "a", "z")]
+    lines = after(eliminate_copies, twice, ["y", "z"], {"x": X})
+    assert lines == ["y = exp(x)", "z = identity(y)"]
+    unchanged(eliminate_copies, twice[:2], ["a", "y"], {"x": X})
+    ends = [ones("o"), op("identity", "o", "y")]
+    unchanged(eliminate_copies, ends, ["y"], {"x": X})
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -296,6 +296,8 @@ class NetRecording:
         updated: the indexes of these parameters among the program's inputs.
     """
 
+    treedef: Any = None
+
     def __init__(
         self,
         found: Trace,
@@ -304,7 +306,6 @@ class NetRecording:
         places: list[OutsideValue],
     ) -> None:
         self.places_around = places
-        self.treedef: Any = None
         self.settings = {name: _comparable(value) for name, value in values.items()}
         self.modules = [(weakref.ref(module), training) for module, training in found.modules]
         self.trace = found._replace(modules=[])  # an argument of the function must stay freeable

@@ -90,16 +90,29 @@ def drop_other_gradients(
 def eliminate_copies(
     operators: Operators, outputs: Collection[str], specs: ArraySpecs
 ) -> Operators:
-    """Copy elimination: leave out identities, reshapes to the same shape, and joins of one."""
+    """Copy elimination: leave out identities, reshapes to the same shape, and joins of one.
+
+    For a copy that is an output, the operator of the value writes the output.
+    """
     names: dict[str, str] = {}
+    written: set[str] = set()
+    results: dict[str, str] = {}
     kept = []
     for operator in operators:
         operator = operator.renamed(names)
-        if _is_copy(operator, specs) and operator.output_names[0] not in outputs:
-            names[operator.output_names[0]] = operator.input_names[0]
-        else:
-            kept.append(operator)
-    return kept
+        name = operator.output_names[0]
+        if _is_copy(operator, specs):
+            source = operator.input_names[0]
+            if name not in outputs:
+                names[name] = source
+                continue
+            if source in written and source not in outputs and source not in results:
+                results[source] = name
+                continue
+        elif operator.node_class is not Constant:
+            written.update(operator.output_names)
+        kept.append(operator)
+    return [operator.renamed(results) for operator in kept] if results else kept
 
 
 def _is_copy(operator: Operator, specs: ArraySpecs) -> bool:
@@ -334,22 +347,19 @@ def recognize_reshapes(
     """
     kept = []
     for operator in operators:
-        shape = specs[operator.input_names[0]][0] if operator.input_names else ()
-        if _keeps_elements(operator, shape, specs):
+        if operator.node_class in (GetItem, PermuteDims) and _keeps_elements(operator, specs):
             node = Reshape(specs[operator.output_names[0]][0])
             operator = operator_of(node, operator.input_names, operator.output_names)
         kept.append(operator)
     return kept
 
 
-def _keeps_elements(operator: Operator, shape: tuple[int, ...], specs: ArraySpecs) -> bool:
+def _keeps_elements(operator: Operator, specs: ArraySpecs) -> bool:
     """True if the elements of the result are those of x, in the order of x."""
-    node_class = node_class_of(operator)
-    if node_class is PermuteDims:
+    shape = specs[operator.input_names[0]][0]
+    if operator.node_class is PermuteDims:
         long = [axis for axis in operator.attrs["axes"] if shape[axis] != 1]
         return long == sorted(long)
-    if node_class is not GetItem:
-        return False
     for item in operator.attrs["index"]:
         is_backward = isinstance(item, Slice) and (item.step or 1) < 0
         if is_backward or isinstance(item, Place):
@@ -365,7 +375,7 @@ def skip_ones(operators: Operators, outputs: Collection[str], specs: ArraySpecs)
     origin: dict[str, tuple[str, tuple[int, ...]]] = {}  # an earlier value, and its axes in order
     kept = []
     for operator in operators:
-        if node_class_of(operator) in (Reshape, PermuteDims):
+        if operator.node_class in (Reshape, PermuteDims):
             (read,), (write,) = operator.input_names, operator.output_names
             source, order = origin.get(read, (read, tuple(range(len(specs[read][0])))))
             moved = _moved(operator, order, specs[source][0], specs)
