@@ -16,6 +16,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import hypothesis
 import numpy
+import process_wide
 import pytest
 import row_counts
 
@@ -87,6 +88,10 @@ def tab(browser: Any, site_address: str) -> Iterator[Any]:
     yield made
     context.close()
     assert made.local() and made.errors == []
+
+
+def pytest_itemcollected(item: Any) -> None:
+    process_wide.mark(item)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
