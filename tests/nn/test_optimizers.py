@@ -13,7 +13,8 @@ import pytest
 import tinynode as tn
 from tinynode import nn
 from tinynode.errors import GraphError, StateError
-from tinynode.nn.updates import nadam_numbers
+from tinynode.nn import updates
+from tinynode.nn.updates import AdamUpdate, nadam_numbers
 
 F = tn.functions
 STEPS = 100
@@ -565,3 +566,101 @@ def test_what_lbfgs_refuses() -> None:
     with pytest.raises(ValueError, match="on one device and of one dtype, got numpy float32, nu"):
         nn.LBFGS([x, y])
     assert math.isclose(nn.LBFGS([x]).lr, 1.0)
+
+
+# --- many small parameters -----------------------------------------------------------------------
+
+KINDS: list[tuple[Any, dict[str, Any]]] = [
+    (nn.SGD, {}),
+    (nn.SGD, {"momentum": 0.9}),
+    (nn.SGD, {"momentum": 0.9, "weight_decay": 0.1, "nesterov": True}),
+    (nn.Adam, {}),
+    (nn.AdamW, {}),
+    (nn.RMSprop, {"momentum": 0.5, "centered": True}),
+    (nn.Adagrad, {"weight_decay": 0.1}),
+    (nn.NAdam, {}),
+    (nn.Lion, {"weight_decay": 0.1}),
+]
+SHAPES: list[tuple[int, ...]] = [(), (0,), (1,), (3,), (10,), (2, 3), (4, 1, 5), (7,), (31, 2)]
+
+
+def small_parameters() -> list[nn.Parameter]:
+    """Parameters of three dtypes, one in Fortran's order, one above the size of joined ones."""
+    rng = np.random.default_rng(0)
+    arrays = [
+        rng.normal(size=shape).astype(dtype)
+        for shape in SHAPES
+        for dtype in (np.float16, np.float32, np.float64)
+    ]
+    arrays += [
+        np.asfortranarray(rng.normal(size=(3, 4))),
+        rng.normal(size=updates.JOINED_SIZE + 1),
+    ]
+    return [nn.Parameter(array) for array in arrays]
+
+
+def after_updates(kind: Any, options: dict[str, Any]) -> tuple[list[nn.Parameter], Any]:
+    """The parameters and the optimizer after four updates; some lack a gradient at first."""
+    parameters = small_parameters()
+    optimizer = kind(parameters, lr=0.01, allow_missing=True, **options)
+    for number in range(4):
+        for i, p in enumerate(parameters):
+            p.grad = None if number == 0 and i % 10 == 0 else np.cos(p.array + number)
+        optimizer.update()
+    return parameters, optimizer
+
+
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+def test_joined_updates_have_the_same_bits(
+    kind: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined, optimizer = after_updates(kind, options)
+    monkeypatch.setattr(updates, "JOINED_COUNT", 1000)
+    alone, other = after_updates(kind, options)
+    for p, q in zip(joined, alone, strict=True):
+        assert p.dtype == q.dtype and p.shape == q.shape
+        assert p.array.tobytes() == q.array.tobytes() and p.array.flags.owndata
+        assert p.array.strides == q.array.strides
+    states = optimizer.state_dict(), other.state_dict()
+    assert {k: v.tobytes() for k, v in states[0].items()} == {
+        k: v.tobytes() for k, v in states[1].items()
+    }
+
+
+@pytest.mark.parametrize(("count", "calls"), [(updates.JOINED_COUNT - 1, 7), (20, 1)])
+def test_small_parameters_are_joined(
+    count: int, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+
+    def noted(function: AdamUpdate, inputs: Any) -> Any:
+        sizes.append(inputs[0].size)
+        return step(function, inputs)
+
+    step = AdamUpdate.step
+    monkeypatch.setattr(AdamUpdate, "step", noted)
+    parameters = [nn.Parameter(np.ones(5)) for _ in range(count)]
+    for p in parameters:
+        p.grad = np.ones(5)
+    nn.Adam(parameters).update()
+    assert len(sizes) == calls and sum(sizes) == 5 * count
+
+
+def test_a_formula_of_ones_own_is_not_joined() -> None:
+    """The norm of a parameter is not the norm of all."""
+
+    class NormedUpdate(AdamUpdate):
+        def step(self, inputs: Any) -> Any:
+            p, g, m, v, lr, _ = inputs
+            return p - lr * g / np.sqrt((g * g).sum()), m, v
+
+    class Normed(nn.Adam):
+        def formula(self) -> Any:
+            return NormedUpdate(self.betas, self.eps)
+
+    parameters = [nn.Parameter(np.zeros(4)) for _ in range(updates.JOINED_COUNT)]
+    for p in parameters:
+        p.grad = np.full(4, 3.0)
+    Normed(parameters, lr=1.0).update()
+    for p in parameters:
+        assert p.tolist() == [-0.5] * 4

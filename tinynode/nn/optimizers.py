@@ -42,6 +42,7 @@ from tinynode.nn.updates import (
     SGDUpdate,
     UpdateFunction,
     own_step,
+    updated,
 )
 
 Moments: TypeAlias = dict[str, Array]
@@ -506,15 +507,23 @@ class FormulaOptimizer(Optimizer):
         self, function: UpdateFunction, steps: Sequence[Any]
     ) -> list[tuple[Array, Moments]]:
         """The next arrays and moments of each step, by one function."""
-        settings = {name: getattr(self, name) for name in function.numbers if name != "count"}
-        results = []
+        if not steps:
+            return []
+        names = [name for name in function.moments if name in steps[0][2]]
+        numbers: dict[int, list[Any]] = {}  # by the count of steps, mostly the same for all
+        inputs = []
         for array, grad, moments, count in steps:
-            names = [name for name in function.moments if name in moments]
-            numbers = [settings.get(name, count) for name in function.numbers]
-            inputs = (array, grad, *[moments[name] for name in names], *numbers)
-            new, *found = function.forward(inputs)
+            if count not in numbers:
+                numbers[count] = self._numbers(function, count)
+            inputs.append((array, grad, *[moments[name] for name in names], *numbers[count]))
+        results = []
+        for new, *found in updated(function, inputs):
             results.append((new, dict(zip(names, found, strict=True))))
         return results
+
+    def _numbers(self, function: UpdateFunction, count: int) -> list[Any]:
+        """The values of ``function.numbers`` in step ``count``."""
+        return [count if name == "count" else getattr(self, name) for name in function.numbers]
 
     @property
     def has_wide_moments(self) -> bool:  # type: ignore[override]
