@@ -77,6 +77,20 @@ def test_import_time() -> None:
     assert float(rows["tinynode"][0]) > 0
 
 
+def test_growth() -> None:
+    rows = table(run("growth", "--rows", "forward", "Adam update", "--most=100", "--rounds=1"))
+    assert list(rows) == ["forward", "Adam update"]
+    for unit, shown, ratio, verdict in rows.values():
+        assert unit in ("function", "parameter") and shown.startswith("100: ")
+        assert (ratio, verdict) == ("1.00", "yes")
+
+
+def test_growth_refuses_an_unknown_row(measure: Any) -> None:
+    growth = importlib.import_module("tools.benchmarks.growth")
+    with pytest.raises(SystemExit, match="unknown: sideways; choose from forward, backward"):
+        growth.main(["--rows", "sideways"])
+
+
 def test_digits_step() -> None:
     rows = table(run("digits_step", "--libraries=numpy,tinynode", "--batch=4", "--rounds=2"))
     assert list(rows) == ["numpy", "tinynode"]
