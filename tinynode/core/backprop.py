@@ -25,7 +25,7 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.core.gradient_table import GradientTable, quickest_table, unshared
 from tinynode.core.hooks import active_hooks, thread_state
 from tinynode.core.paths import nodes_between
-from tinynode.core.variable import Variable, check_gradient, wrap_array
+from tinynode.core.variable import Variable, wrap_array
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import current_device, is_floating
 
@@ -161,7 +161,7 @@ def _run_and_write(table: GradientTable) -> None:
             if variable is None:
                 continue  # dropped by the user
             if node._creator_node is None and variable._grad_var is not None:
-                check_gradient(variable._grad_var, gx, "x.grad")
+                seeds.check_gradient(variable._grad_var, gx, "x.grad")
                 gx = table.sum_of(variable._grad_var, gx)
             if not table.recorded:
                 gx = unshared(gx, taken, variable.raw)
@@ -272,7 +272,7 @@ def grad(
             found = [remaining.get(node, kept.get(node)) for node in nodes]
             for i, extra in enumerate(grad_inputs or ()):
                 if extra is not None:
-                    check_gradient(extra, inputs[i], f"grad: grad_inputs[{i}]")
+                    seeds.check_gradient(extra, inputs[i], f"grad: grad_inputs[{i}]")
                     gx = found[i]
                     found[i] = extra if gx is None else table.sum_of(gx, extra)
             sweep.results = {n: gx for n, gx in zip(nodes, found, strict=True) if gx is not None}

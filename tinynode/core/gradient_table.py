@@ -33,8 +33,8 @@ from tinynode.core.hooks import (
     tell_failed,
     thread_state,
 )
-from tinynode.core.seeds import is_lifted
-from tinynode.core.variable import Variable, check_gradient, wrap_array
+from tinynode.core.seeds import check_gradient, is_lifted
+from tinynode.core.variable import Variable, wrap_array
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Array, Device, hidden_axes, is_separate
 from tinynode.errors import GradientError

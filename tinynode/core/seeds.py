@@ -1,4 +1,4 @@
-"""Seeds: checks of the gradients that a backward pass starts from, and of the inputs of ``grad``.
+"""Checks of gradients, above all of seeds: the gradients that a backward pass starts from.
 
 Requirement: a pass that cannot start raises an error before any function runs.
 """
@@ -10,8 +10,31 @@ from typing import Any
 
 import tinynode
 from tinynode.core import messages
-from tinynode.core.variable import Variable, check_gradient
+from tinynode.core.variable import Variable
 from tinynode.devices import COMPLEX, hidden_axes, is_over, kind_of, seen_complex_dtypes
+
+
+def check_gradient(gx: Any, x: Any, title: str, any_device: bool = False) -> None:
+    """Refuse a gradient of x that does not fit x, a VariableNode or a Variable.
+
+    Args:
+        gx: the gradient.
+        x: the Variable or VariableNode.
+        title: the name of the gradient in messages.
+        any_device: True allows a gradient on another device.
+
+    Raises:
+        GradientTypeError: the gradient is no Variable, or the device or the dtype differs.
+        GradientShapeError: the shape differs.
+    """
+    if not isinstance(gx, Variable):
+        raise messages.gradient_no_variable(title, gx)
+    if gx.device is not x.device and not any_device:
+        raise messages.gradient_on_another_device(title, gx, x)
+    if gx.shape != x.shape:
+        raise messages.gradient_of_another_shape(title, gx, x)
+    if gx.dtype != x.dtype:
+        raise messages.gradient_of_another_dtype(title, gx, x)
 
 
 def check_start_without_gradient(y: Variable) -> None:

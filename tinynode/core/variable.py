@@ -305,7 +305,7 @@ class Variable(ArrayMethods):
             raise messages.grad_no_array(grad)
         gradient = wrap_array(tinynode.core.conversion.checked_array(grad), device, True)
         if self.raw is not None:
-            check_gradient(gradient, self, "x.grad")
+            tinynode.core.seeds.check_gradient(gradient, self, "x.grad")
         self._grad_var = gradient
 
     @property
@@ -316,7 +316,7 @@ class Variable(ArrayMethods):
     @grad_var.setter
     def grad_var(self, grad_var: Variable | None) -> None:
         if grad_var is not None and (self.raw is not None or not isinstance(grad_var, Variable)):
-            check_gradient(grad_var, self, "x.grad_var")
+            tinynode.core.seeds.check_gradient(grad_var, self, "x.grad_var")
         self._grad_var = grad_var
 
     def take_gradient(self, gradient: Variable) -> None:
@@ -373,29 +373,6 @@ class Variable(ArrayMethods):
         if unknown:
             raise unknown_keywords("backward", unknown)
         tinynode.core.backprop.backward_one(self, retain_grad, enable_double_backprop, loss_scale)
-
-
-def check_gradient(gx: Any, x: Any, title: str, any_device: bool = False) -> None:
-    """Refuse a gradient of x that does not fit x, a VariableNode or a Variable.
-
-    Args:
-        gx: the gradient.
-        x: the Variable or VariableNode.
-        title: the name of the gradient in messages.
-        any_device: True allows a gradient on another device.
-
-    Raises:
-        GradientTypeError: the gradient is no Variable, or the device or the dtype differs.
-        GradientShapeError: the shape differs.
-    """
-    if not isinstance(gx, Variable):
-        raise messages.gradient_no_variable(title, gx)
-    if gx.device is not x.device and not any_device:
-        raise messages.gradient_on_another_device(title, gx, x)
-    if gx.shape != x.shape:
-        raise messages.gradient_of_another_shape(title, gx, x)
-    if gx.dtype != x.dtype:
-        raise messages.gradient_of_another_dtype(title, gx, x)
 
 
 def wrap_array(
