@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import sys
 import weakref
 from unittest import mock
 
@@ -134,6 +135,26 @@ def test_a_subclass_needs_no_super_init_and_keeps_its_dict():
     f = Scale()
     f.anything = 1
     assert vars(f) == {"c": 2.0, "anything": 1}
+
+
+def test_functions_recorded_after_an_evaluation_are_as_small_as_others():
+    class FirstEvaluated(Scale):
+        pass
+
+    class FirstRecorded(Scale):
+        pass
+
+    x = variable([1.0])
+    with tn.no_backprop_mode():
+        for _ in range(100):
+            FirstEvaluated().apply((x,))
+    sizes = []
+    for kind in (FirstEvaluated, FirstRecorded):
+        for _ in range(100):
+            f = kind()
+            f.apply((x,))
+        sizes.append(sys.getsizeof(vars(f)))
+    assert sizes[0] == sizes[1]
 
 
 def test_a_node_hashes_by_identity():
