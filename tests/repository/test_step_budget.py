@@ -93,8 +93,8 @@ def steps_of(action: Callable[[], Any]) -> Steps:
     return steps
 
 
-def leaves() -> tuple[tn.Variable, tn.Variable, tn.Variable]:
-    return tuple(tn.Variable(np.ones(3)) for _ in range(3))
+def leaves(shape: tuple[int, ...] = (3,)) -> tuple[tn.Variable, tn.Variable, tn.Variable]:
+    return tuple(tn.Variable(np.ones(shape)) for _ in range(3))
 
 
 def backward_of(function: Callable[..., tn.Variable]) -> Steps:
@@ -115,11 +115,11 @@ def product_and_sum(x: tn.Variable, w: tn.Variable, b: tn.Variable) -> tn.Variab
     return x * w + b
 
 
-def calls_of_backward(number: int) -> int:
+def calls_of_backward(number: int, shape: tuple[int, ...] = (3,)) -> int:
     """The calls of the backward pass of a chain of so many products, each with a new leaf."""
-    factors = [tn.Variable(np.ones(3)) for _ in range(number + 1)]
+    factors = [tn.Variable(np.ones(shape)) for _ in range(number + 1)]
     y = functools.reduce(operator.mul, factors)
-    y.grad = np.ones(3)
+    y.grad = np.ones(shape)
     return len(steps_of(y.backward).calls)
 
 
@@ -183,6 +183,17 @@ def test_a_step_of_backward_makes_few_calls() -> None:
     calls_of_backward(1)
     step = (calls_of_backward(11) - calls_of_backward(1)) / 10
     assert 1 <= step <= CALLS_OF_STEP, f"a step makes {step} calls:{backward_of(product)}"
+
+
+def test_scalars_take_nearly_the_way_of_arrays() -> None:
+    """NumPy's results of 0-d arrays are scalars: each becomes an array by one call."""
+    x, y, _ = leaves(())
+    _ = x * y  # the first call fills the tables of scalar types
+    forward = steps_of(lambda: x * y)
+    assert len(forward.calls) <= CALLS_OF_PRODUCT + 1, str(forward)
+    calls_of_backward(1, ())
+    step = (calls_of_backward(11, ()) - calls_of_backward(1, ())) / 10
+    assert step <= CALLS_OF_STEP + 2, f"a step makes {step} calls"  # a call for each gradient
 
 
 def test_the_backward_of_a_product_makes_few_calls() -> None:

@@ -59,9 +59,13 @@ def run_forward(function: Any, arrays: Arrays, device: Device, output_device: De
             raise forward_too_large(function, arrays, error) from error
         note_constants(error, function)
         raise
-    if len(outputs) != 1 or type(outputs[0]) not in output_device.array_types:
-        return _lift(outputs, output_device, function.label)
-    return outputs
+    if len(outputs) == 1:  # the short ways of an array, and of a scalar of the array library
+        (y,) = outputs
+        if type(y) in output_device.array_types:
+            return outputs
+        if type(y) in output_device.scalar_types:
+            return (output_device.backend.lift(y),)
+    return _lift(outputs, output_device, function.label)
 
 
 def _run_wide(function: Any, arrays: Arrays, device: Device, output_device: Device) -> Arrays:

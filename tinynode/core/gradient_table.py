@@ -54,10 +54,14 @@ class GradientTable:
             So make the table inside of ``backprop_mode``.
         device: the device of a pass on arrays, else None.
         array_types: the types of gradients that need no conversion in ``add``.
+        scalar_types: the types of scalars of the array library, as of a product of 0-d arrays.
+        lift_scalar: makes a 0-d array of such a scalar.
     """
 
     device: Device | None = None
     array_types: Collection[type] = ()
+    scalar_types: Collection[type] = ()
+    lift_scalar: Any = None
 
     def __init__(self, keep: Collection[VariableNode] | None = ()) -> None:
         self.keep = keep
@@ -152,7 +156,13 @@ class GradientTable:
             if gx is None:
                 continue
             node = inputs[i]
-            array = gx if type(gx) in self.array_types else self.array_of(gx, node)
+            if type(gx) in self.array_types:
+                array = gx
+            elif type(gx) in self.scalar_types:
+                gx = self.lift_scalar(gx)
+                array = gx
+            else:
+                array = self.array_of(gx, node)
             if array is None or array.shape != node.shape or array.dtype is not node.dtype:
                 gx = self.checked(gx, function, i)
             so_far = self.gradients.get(node)
@@ -236,6 +246,8 @@ class ArrayTable(GradientTable):
         super().__init__(table.keep)
         self.device: Device = device
         self.array_types = device.array_types
+        self.scalar_types = device.scalar_types
+        self.lift_scalar = device.backend.lift
         self.variables = dict(table.gradients)
         for node, seed in self.variables.items():
             self.gradients[node] = seed.raw
@@ -305,9 +317,11 @@ class ArrayTable(GradientTable):
     def sum_of(self, a: Any, b: Any) -> Any:
         """a + b of two arrays, as an array; of Variables on another device, a Variable."""
         total = a + b
-        if type(total) in self.array_types or isinstance(total, Variable):
+        if type(total) in self.array_types:
             return total
-        return self.device.lift(total)
+        if type(total) in self.scalar_types:
+            return self.lift_scalar(total)
+        return total if isinstance(total, Variable) else self.device.lift(total)
 
     def take_total_as_variable(self, node: VariableNode) -> Variable | None:
         gradient = self.take_total(node)

@@ -20,7 +20,16 @@ from tinynode.errors import DeviceError, OperandError, describe
 class Device:
     """A backend plus an index. Each device has a single object: compare with ``is``."""
 
-    __slots__ = ("active", "array_types", "backend", "floating_dtypes", "index", "name", "xp")
+    __slots__ = (
+        "active",
+        "array_types",
+        "backend",
+        "floating_dtypes",
+        "index",
+        "name",
+        "scalar_types",
+        "xp",
+    )
 
     def __init__(self, backend: Backend, index: str, name: str) -> None:
         self.backend = backend
@@ -33,6 +42,8 @@ class Device:
             self.active = partial(backend.on_device, index)
         self.array_types: set[type] = set()
         """The array types of the backend so far: the quick form of ``owns``."""
+        self.scalar_types: set[type] = set()
+        """The types of scalars lifted so far: ``backend.lift`` makes 0-d arrays of them."""
         self.floating_dtypes: set[Any] = set()
         """The real floating dtypes met so far: the quick form of ``is_differentiable``."""
 
@@ -88,9 +99,14 @@ class Device:
 
     def lift(self, value: Any) -> Array:
         """An array as it is, a scalar of the array library as a 0-d array, None for others."""
+        if type(value) in self.scalar_types:
+            return self.backend.lift(value)
         if type(value) in self.array_types or self.owns(value):
             return value
-        return self.backend.lift(value)
+        array = self.backend.lift(value)
+        if array is not None:
+            self.scalar_types.add(type(value))
+        return array
 
     def synchronize(self) -> None:
         """Wait until the device has finished the work.
