@@ -4,8 +4,8 @@
 
 Requirement: any server of plain files serves the site, and no page needs another host. mkdocs
 builds the plain site. This program adds a folder ``browser`` with Python for WebAssembly, with
-the scripts of the pages, and with a JSON file for each step. Pages of the course get tags that
-load the scripts. The plain site has none of this.
+the scripts of the pages, with a JSON file for each step, and with the questions of reviews. Pages
+of the course get tags that load the scripts. The plain site has none of this.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 
 from tinynode_course import cells, hints, mynode, progress, sources
 from tinynode_course.page_session import first_files
+from tinynode_course.recall.sheet import sheet
 from tinynode_course.sources import Step
 from tools.browser_site import packages
 from tools.browser_site.packages import ROOT, BuildError
@@ -72,6 +73,7 @@ def add_browser(site: Path) -> None:
     packages.write(folder / "python", CACHE)
     write_notices(folder)
     (folder / "moved.js").write_text(moved_steps(), encoding="utf-8")
+    (folder / "review.json").write_text(json.dumps(sheet()), encoding="utf-8")
     (folder / "steps").mkdir()
     for step in sources.steps():
         text = json.dumps(facts(step), ensure_ascii=False)
@@ -80,6 +82,7 @@ def add_browser(site: Path) -> None:
         if page.exists():
             add_tags(page, "../../browser", "page.js", step.name)
     add_tags(site / "tutorials" / "index.html", "../browser", "index.js")
+    add_tags(site / "review" / "index.html", "../browser", "review.js")
     add_tags(site / "play" / "index.html", "../browser", "play.js")
 
 

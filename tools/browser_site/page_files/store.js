@@ -1,6 +1,7 @@
 // The learner's work in the browser: edited cells, files of exercises, passed checks.
 //
-// Each step has an entry of localStorage: {cells, files, passed, hints, prediction, ran, read}.
+// Each step has an entry of localStorage: {cells, files, passed, hints, prediction, ran, read,
+// review}; `review` has the states of cards, as recall.js reads them.
 // Files that go from step to step have one entry for all. Another tab with another step changes
 // another entry. `ran` has the numbers of cells that came to their end; `read` is true when all did.
 
@@ -85,6 +86,7 @@ export function exported() {
 const isTruth = (value) => typeof value === "boolean";
 const isText = (value) => typeof value === "string";
 const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+const isNumbers = (value) => Array.isArray(value) && value.every(Number.isInteger);
 const isEdit = (value) => isObject(value) && isText(value.original) && isText(value.text);
 
 function areAll(content, isOne) {
@@ -101,6 +103,7 @@ const KINDS = {
   prediction: isText,
   ran: (value) => areAll(value, isTruth),
   read: isTruth,
+  review: (value) => areAll(value, isNumbers),
   started: isTruth,
   taken: isTruth,
   tried: isTruth,
