@@ -102,12 +102,17 @@ def test_an_exchange_finds_the_method_behind_a_check_of_many(
         "check": 3,
         "kind": "wrong",
         "lines": ["mynode/core/x.py, line 1: a"],
+        "look": "Subtract.backward: which sign?",
     }
     (found,) = places.places_of(event, step, work, "04")
     assert (found.path, found.name, found.is_sure) == (SIGN[0], "Subtract.backward", True)
-    assert "in Subtract: def backward(" in places.lines_of(event, step, work, "04")[0]
+    found = places.with_sure_place(event, step, work, "04")
+    (line,) = found["lines"]
+    assert "in Subtract: def backward(" in line and found["look"] == event["look"]
+    event["look"] = "backward: a function that calls itself"
+    assert places.with_sure_place(event, step, work, "04")["look"] == places.ELSEWHERE
     monkeypatch.setattr(places, "SECONDS", 0.01)
-    assert places.lines_of(event, step, work, "04") == event["lines"]
+    assert places.with_sure_place(event, step, work, "04") == event
 
 
 @pytest.mark.slow

@@ -50,8 +50,15 @@ def test_a_refused_bug_and_a_text_that_changes_nothing() -> None:
     step = sources.find("05")
     lost = self_test.Bug("the last wins", "core/backprop.py", "x.grad + gx", "gx")
     same = self_test.Bug("the other order", "core/backprop.py", "x.grad + gx", "gx + x.grad")
-    assert self_test.is_refused(step, lost, 30.0)
-    assert not self_test.is_refused(step, same, 30.0)
+    assert self_test.judge(step, lost, 30.0) == self_test.Verdict(True, True)
+    assert self_test.judge(step, same, 30.0) == self_test.Verdict(False, False)
+
+
+def test_a_changed_method_is_planted_and_not_its_class() -> None:
+    right = "class A:\n    x = 1\n\n    def f(self):\n        return 1\n\n\ndef g(): ...\n"
+    assert self_test.planted_units(right, right.replace("return 1", "return 2")) == {"A.f"}
+    assert self_test.planted_units(right, right.replace("x = 1", "x = 2")) == {"A"}
+    assert self_test.planted_units(right, right.replace("def g(): ...", "")) == {"g"}
 
 
 def test_an_exercise_without_planted_bugs_is_refused() -> None:

@@ -61,8 +61,9 @@ def check_chain(work: Any) -> None:
     x = _box(work, 0.8)
     work.sin(work.exp(work.negative(work.square(x)))).backward()
     bell = np.exp(-(0.8**2))
-    look = "run_backward: each operation gets the gradients of its outputs, and sets x.grad"
+    look = "backward: the loop goes on until a leaf; run_backward sets x.grad"
     expect_true("x has a gradient", x.grad is not None, look)
+    look = "run_backward: each operation gets the gradients of its outputs, and sets x.grad"
     expect_close("the gradient of sin(exp(-x * x)) at 0.8", x.grad,
                  np.cos(bell) * bell * -2 * 0.8, look)  # fmt: skip
 
@@ -81,22 +82,23 @@ def check_operators(work: Any) -> None:
     """the operators + - * and the minus sign have the right values"""
     x, y = _box(work, 3.0), _box(work, 0.5)
     cases = (
-        ("x + y", lambda: x + y, 3.5),
-        ("x - y", lambda: x - y, 2.5),
-        ("x * y", lambda: x * y, 1.5),
-        ("-x", lambda: -x, -3.0),
-        ("x + 1.0", lambda: x + 1.0, 4.0),
-        ("1.0 + x", lambda: 1.0 + x, 4.0),
-        ("x - 1.0", lambda: x - 1.0, 2.0),
-        ("1.0 - x", lambda: 1.0 - x, -2.0),
-        ("x * 2.0", lambda: x * 2.0, 6.0),
-        ("2.0 * x", lambda: 2.0 * x, 6.0),
+        ("x + y", lambda: x + y, 3.5, "Add.forward, Operators.__add__"),
+        ("x - y", lambda: x - y, 2.5, "Subtract.forward, Operators.__sub__"),
+        ("x * y", lambda: x * y, 1.5, "Multiply.forward, Operators.__mul__"),
+        ("-x", lambda: -x, -3.0, "Negative.forward, Operators.__neg__"),
+        ("x + 1.0", lambda: x + 1.0, 4.0, "Operators.__add__"),
+        ("1.0 + x", lambda: 1.0 + x, 4.0, "Operators.__radd__"),
+        ("x - 1.0", lambda: x - 1.0, 2.0, "Operators.__sub__"),
+        ("1.0 - x", lambda: 1.0 - x, -2.0, "Operators.__rsub__"),
+        ("x * 2.0", lambda: x * 2.0, 6.0, "Operators.__mul__"),
+        ("2.0 * x", lambda: 2.0 * x, 6.0, "Operators.__rmul__"),
     )
-    for text, compute, right in cases:
+    for text, compute, right, concerned in cases:
         result = compute()
         look = "core/operators.py: each operator has two methods. Is it class Variable(Operators)?"
         is_box = isinstance(result, work.Variable)
         expect_true(f"{text} is a Variable", is_box, look)
+        look = f"{concerned}: which operand is on the left? Did an operation write into x?"
         expect_close(f"{text} for x = 3, y = 0.5", result.array, right, look)
     result = np.array([2.0, 3.0]) * work.Variable(np.array([1.0, 10.0]))
     look = "core/operators.py: the line __array_ufunc__ = None, and class Variable(Operators)"
@@ -117,7 +119,7 @@ def check_two_inputs(work: Any) -> None:
         z.grad = np.array(10.0)
         z.backward()
         name = operation.__name__.capitalize()
-        look = f"{name}.backward returns gx and gy; backward in core/backprop.py visits all inputs"
+        look = f"{name}.backward returns gx and gy; run_backward hands them to x and y, in order"
         for letter, box, factor in (("x", x, right[0]), ("y", y, right[1])):
             what = f"the gradient of {letter} in {text} at x = 3, y = 0.5, gz = 10"
             expect_true(f"{what} is set", box.grad is not None, look)
@@ -150,6 +152,7 @@ def check_long_chain(work: Any) -> None:
         ) from None
     finally:
         sys.setrecursionlimit(limit)
+    look = "Negative.backward: an odd number of minus signs; run_backward hands each gradient on"
     expect_close("the gradient of 100,001 minus signs", x.grad, -1.0, look)
 
 

@@ -49,7 +49,10 @@ HINTS = {
 GUARDS = ("check_equal_ranks",)
 
 RANK = "FunctionNode.apply: the rank of an operation is the largest rank of its inputs"
-ORDER = "backward: take the operation of the highest rank, once, when all its users have run"
+ORDER = (
+    "push: the highest rank comes first, each operation once; backward: an operation runs when "
+    "all its users have run"
+)
 
 
 def _box(work: Any, value: float) -> Any:
@@ -173,7 +176,7 @@ def check_equal_ranks(work: Any) -> None:
     for _ in range(5_000):
         y = y + work.negative(x)
     y.backward()
-    look = "push: the entries of the heap need a number that is different for each entry"
+    look = "Negative.backward and run_backward: the sum over 5,000 uses of x"
     expect_close("the gradient of a sum of 5,000 terms -x", x.grad, -5000.0, look)
 
 

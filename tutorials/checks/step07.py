@@ -150,7 +150,8 @@ def check_numbers_and_arrays(work: Any) -> None:
     look = "as_operands: np.asarray(y, np.result_type(x.array, y))"
     expect_equal("the dtype of 1 / (2 x - 4) + x / 2", str(y.dtype), "float32", look)
     expected = 1 / (2 * x.array - 4) + x.array / 2
-    expect_close("1 / (2 x - 4) + x / 2", y.array, expected, "both orders of /", rtol=1e-5)
+    look = "Operators.__truediv__ and Operators.__rtruediv__: both orders of /"
+    expect_close("1 / (2 x - 4) + x / 2", y.array, expected, look, rtol=1e-5)
     column = np.array([[1.0], [2.0]], np.float32)
     z = column * x
     expect_close("an array times a Variable", z.array, column * x.array, look)
@@ -176,7 +177,7 @@ def check_shape_operations(work: Any) -> None:
             sums = repeats = False
             expected = value(array)
         about = f"{name} from {shape} to {new}"
-        expect_close(about, y.array, expected, f"functions/shapes.py: {name}")
+        expect_close(about, y.array, expected, f"the forward of {name}")
         y.grad = g = rng.normal(size=y.array.shape)
         y.backward()
         if sums:
@@ -185,9 +186,10 @@ def check_shape_operations(work: Any) -> None:
             expected = summed_back(g, shape)
         else:
             expected = gradient(g)
-        expect_close(f"the gradient, {about}", x.grad, expected, "the backward of this operation")
+        expect_close(f"the gradient, {about}", x.grad, expected, f"the backward of {name}")
         what = f"the gradient can be written to, {about}"
-        expect_true(what, x.grad.flags.writeable, "np.broadcast_to(...).copy()")
+        look = f"the backward of {name}: np.broadcast_to(...).copy()"
+        expect_true(what, x.grad.flags.writeable, look)
 
 
 def check_reductions(work: Any) -> None:
@@ -202,7 +204,7 @@ def check_reductions(work: Any) -> None:
                     x = work.Variable(array)
                     y = getattr(work, name)(x, axis=axis, keepdims=keepdims)
                     about = f"{name} of shape {shape}, axis={axis}, keepdims={keepdims}"
-                    look = f"functions/statistical.py: {name}"
+                    look = f"{name}: Sum.forward, and normalize_axes for axis"
                     expected = getattr(np, name)(array, axis=axis, keepdims=keepdims)
                     expect_close(about, y.array, expected, look)
                     y.grad = g = np.asarray(rng.normal(size=expected.shape))
@@ -210,7 +212,7 @@ def check_reductions(work: Any) -> None:
                     kept = np.sum(array, axis=axis, keepdims=True).shape
                     count = array.size // max(1, int(np.prod(kept))) if divisor > 1 else 1
                     expected = np.broadcast_to(g.reshape(kept), shape) / count
-                    look = "gx = gy, with the summed axes of length 1, repeated"
+                    look = "Sum.backward: gx = gy, with the summed axes of length 1, repeated"
                     expect_close(f"the gradient, {about}", x.grad, expected, look)
 
 

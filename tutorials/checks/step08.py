@@ -46,7 +46,7 @@ X, W, B = _RNG.normal(size=(4, 3)), _RNG.normal(size=(2, 3)), _RNG.normal(size=2
 def check_relu(work: Any) -> None:
     """relu, and its gradient"""
     x = np.array([-2.0, -0.5, 0.0, 0.5, 3.0])
-    look = "functions/activation.py: forward is np.maximum(x, 0)"
+    look = "ReLU.forward in functions/activation.py is np.maximum(x, 0)"
     expect_close("relu(x)", work.relu(work.Variable(x)).array, np.maximum(x, 0), look)
     v = work.Variable(x)
     y = work.relu(v)
@@ -59,7 +59,7 @@ def check_relu(work: Any) -> None:
 def check_linear(work: Any) -> None:
     """linear, and its gradients"""
     y = work.linear(X, work.Variable(W), work.Variable(B))
-    look = "functions/network.py: y = x @ w.T, plus the bias if there is one"
+    look = "Linear.forward in functions/network.py: y = x @ w.T, plus the bias if there is one"
     expect_close("linear(x, w, b)", y.array, X @ W.T + B, look)
     look = "Linear.backward: gx = gy W, gW = gy^T x, gb = the sum of the rows of gy"
     expect_gradients("linear(x, w)", work.linear, [X, W], work.Variable, look)
@@ -95,7 +95,7 @@ def check_module(work: Any) -> None:
     expect_equal("the number of parameters", len(found), 3, look)
     same = all(a is b for a, b in zip(found, wanted, strict=True))
     expect_true("the parameters come in the order of assignment", same, look)
-    expect_equal("model(5)", model(5), 5, "__call__ calls forward")
+    expect_equal("model(5)", model(5), 5, "Module.__call__ calls forward")
     for p in found:
         p.grad = np.ones(p.array.shape)
     model.cleargrads()
@@ -111,15 +111,18 @@ def check_layers(work: Any) -> None:
     layer = nn.Linear(200, 100)
     weight = layer.weight.array.copy()
     expect_equal("the weight's shape", weight.shape, (100, 200), "Linear: (out_size, in_size)")
-    look = "lecun_normal: the deviation is the root of 1 / fan_in"
+    look = "lecun_normal: the deviation is the root of 1 / fan_in; normal() in random.py uses it"
     expect_close("200 times the weight's variance", 200 * weight.var(), 1.0, look, rtol=0.1)
-    expect_close("the first bias", layer.bias.array, np.zeros(100), "zeros")
-    expect_true("a layer without bias has none", nn.Linear(2, 2, bias=False).bias is None, "bias")
+    look = "Linear.__init__ in nn/layers.py: the bias begins as zeros"
+    expect_close("the first bias", layer.bias.array, np.zeros(100), look)
+    look = "Linear.__init__ in nn/layers.py: bias=False makes no bias"
+    expect_true("a layer without bias has none", nn.Linear(2, 2, bias=False).bias is None, look)
     work.seed(0)
     again = nn.Linear(200, 100).weight.array
-    expect_close("the weight after the same seed", again, weight, "random.py: seed starts anew")
+    expect_close("the weight after the same seed", again, weight, "random.py, seed() starts anew")
     model = nn.Sequential(nn.Linear(3, 5), work.relu, nn.Linear(5, 2))
-    expect_equal("the parameters of a Sequential", len(model.parameters()), 4, "self.layers")
+    look = "Sequential.__init__: self.layers; Module.parameters looks into lists"
+    expect_equal("the parameters of a Sequential", len(model.parameters()), 4, look)
     first, second = model.layers[0], model.layers[2]
     hidden = np.maximum(X @ first.weight.array.T + first.bias.array, 0)
     expected = hidden @ second.weight.array.T + second.bias.array

@@ -45,7 +45,7 @@ def check_cross_entropy(work: Any) -> None:
     """softmax_cross_entropy, and its gradient"""
     p = np.exp(X) / np.exp(X).sum(axis=1, keepdims=True)
     expected = -np.log(p[np.arange(4), LABELS]).mean()
-    look = "SoftmaxCrossEntropy.forward: the mean over the rows of -log(p[label])"
+    look = "SoftmaxCrossEntropy.forward, log_softmax: the mean over the rows of -log(p[label])"
     loss = work.softmax_cross_entropy(work.Variable(X), LABELS)
     expect_close("the loss", loss.array, expected, look)
     look = "SoftmaxCrossEntropy.backward: (p - one_hot) / n, times gloss"
@@ -58,7 +58,7 @@ def check_cross_entropy(work: Any) -> None:
     )
     large = work.Variable(np.array([[1000.0, 0.0], [0.0, -1000.0]]))
     loss = work.softmax_cross_entropy(large, np.array([0, 0])).array
-    look = "exp(1000) is inf. Subtract the largest score of each row before exp"
+    look = "log_softmax: exp(1000) is inf. Subtract the largest score of each row before exp"
     expect_close("the loss of large scores, all right", loss, 0.0, look)
     x = work.Variable(X)
     loss = work.softmax_cross_entropy(x, LABELS)
@@ -77,7 +77,7 @@ def check_mean_squared_error(work: Any) -> None:
     """mean_squared_error, and its gradient"""
     t = X[::-1].copy()
     got = work.mean_squared_error(work.Variable(X), t).array
-    look = "functions/loss.py: mean of the squared difference"
+    look = "mean_squared_error: the mean of the squared difference"
     expect_close("mean_squared_error", got, np.mean((X - t) ** 2), look)
     expect_gradients("mean_squared_error", work.mean_squared_error, [X, t], work.Variable, look)
 
@@ -92,8 +92,8 @@ def check_optimizers(work: Any) -> None:
     optimizer = nn.SGD([p], lr=0.1)
     p.grad = grads[0]
     optimizer.update()
-    expect_close("a step of SGD", p.array, [0.95, 2.2], "p - lr * g")
-    look = "step returns a new array: a graph may still keep the old one"
+    expect_close("a step of SGD", p.array, [0.95, 2.2], "SGD.update_one: p - lr * g")
+    look = "SGD.update_one returns a new array: a graph may still keep the old one"
     expect_close("the old array, after the step", before, [1.0, 2.0], look)
     optimizer.cleargrads()
     expect_true("cleargrads clears", p.grad is None, "Optimizer.cleargrads")
@@ -149,7 +149,8 @@ def check_digits(work: Any) -> None:
     scores = model(digits.held_out_images).array
     right = float((scores.argmax(axis=1) == digits.held_out_labels).mean())
     look = (
-        "Each part passed by itself. Do cleargrads, backward and update see the same Parameters?"
+        "Each part passed by itself, for a few steps. Adam.update_one: does the divisor hold "
+        "after many steps, with eps? Optimizer.update: does it move all parameters?"
     )
     expect_true(f"of new digits {right:.0%} are right, at least 90 %", right >= 0.9, look)
 

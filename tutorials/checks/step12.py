@@ -147,14 +147,15 @@ def check_own_operation(work: Any) -> None:
 
 def check_retained(work: Any) -> None:
     """each operation keeps what its formula needs"""
-    look = "the table on the page: which arrays stand in the formula?"
     for name, (_, inputs, outputs) in UNARY.items():
+        look = f"the forward of {name}: which arrays stand in the formula of the gradient?"
         function = getattr(work, name)(work.Variable(np.array(VALUES))).creator_node
         number = len(function.get_retained_inputs())
         expect_equal(f"the number of inputs that {name} retains", number, inputs, look)
         number = len(function.get_retained_outputs())
         expect_equal(f"the number of outputs that {name} retains", number, outputs, look)
     for name, wanted in BINARY.items():
+        look = f"the forward of {name}: which arrays stand in the formula of the gradient?"
         x, y = work.Variable(np.array([VALUES])), work.Variable(np.array([VALUES]))
         function = getattr(work, name)(x, y).creator_node
         kept = function.get_retained_inputs(), function.get_retained_outputs()
@@ -164,7 +165,7 @@ def check_retained(work: Any) -> None:
     loss = work.softmax_cross_entropy(work.Variable(np.array([VALUES])), np.array([2]))
     function = loss.creator_node
     kept = function.get_retained_inputs() + function.get_retained_outputs()
-    look = "functions/cross_entropy.py: retain the scores, or log p, and the labels"
+    look = "SoftmaxCrossEntropy.forward: retain the scores, or log p, and the labels"
     shapes = sorted(array.shape for array in kept)
     expect_equal("the shapes of the retained arrays", shapes, [(1,), (1, 3)], look)
     others = [None] * (len(function.outputs) - 1)
@@ -190,7 +191,7 @@ def check_memory(work: Any) -> None:
                     f"the {what} of {name}, after the Variables are dropped",
                     "kept" if wanted else "gone",
                     "kept" if is_alive else "gone",
-                    "keep arrays by retain_... only; remove input_arrays from apply",
+                    f"FunctionNode.apply, the forward of {name}: keep arrays by retain_... only",
                 )
 
 

@@ -51,6 +51,7 @@ HINTS = {
 }
 
 _RNG = np.random.default_rng(14)
+CONVOLUTION = "Conv2d.forward, unfold() and count(): Y = W X, for the windows of each image"
 CASES = (  # shapes of x and w, stride, padding
     ((1, 1, 4, 4), (1, 1, 3, 3), 1, 0),
     ((2, 3, 5, 4), (4, 3, 2, 3), 1, 0),
@@ -85,7 +86,7 @@ def check_values(work: Any) -> None:
         what = f"conv2d of x {case[0]} and w {case[1]}, stride {stride}, padding {padding}"
         expected = _slow(x, w, stride, padding)
         got = work.conv2d(x, work.Variable(w), None, stride, padding).array
-        expect_close(what, got, expected, "Conv2d.forward: Y = W X, for the windows of each image")
+        expect_close(what, got, expected, CONVOLUTION)
         got = work.conv2d(x, work.Variable(w), work.Variable(b), stride, padding).array
         look = "b has a number for each output channel: reshape it to (out, 1, 1)"
         expect_close(f"{what}, with a bias", got, expected + b[:, None, None], look)
@@ -102,7 +103,8 @@ def check_gradients(work: Any) -> None:
 
         what = f"conv2d, stride {stride}, padding {padding}"
         look = (
-            "input 0: W^T gY, folded. Input 1: gY X^T, summed over the images. Input 2: the bias"
+            "Conv2d.backward and fold(): input 0: W^T gY, folded. Input 1: gY X^T, summed over "
+            "the images. Input 2: the bias"
         )
         expect_gradients(what, convolution, [x, w, b], work.Variable, look)
 
@@ -133,13 +135,14 @@ def check_pooling(work: Any) -> None:
             expected[:, :, r, q] = window.max(axis=(2, 3))
         got = work.max_pool2d(work.Variable(x), size, stride).array
         what = f"max_pool2d, size {size}, stride {stride}"
-        expect_close(what, got, expected, "MaxPool2d.forward: the maximum over a window's places")
+        look = "MaxPool2d.forward: the maximum over the places of a window, as unfold() gives them"
+        expect_close(what, got, expected, look)
 
         def pool(v: Any, size: int = size, stride: Any = stride) -> Any:
             return work.max_pool2d(v, size, stride)
 
         look = (
-            "MaxPool2d.backward: gy at the winner of each window; fold adds where windows overlap"
+            "MaxPool2d.backward: gy at the winner of each window; fold() adds where they overlap"
         )
         expect_gradients(what, pool, [x], work.Variable, look)
 

@@ -58,7 +58,7 @@ def _softmax(x: Any) -> Any:
 
 def check_sigmoid(work: Any) -> None:
     """sigmoid, and its gradient"""
-    look = "functions/exponential.py: 1 / (1 + e^-x)"
+    look = "Sigmoid.forward: 1 / (1 + e^-x)"
     expect_close("sigmoid(x)", work.sigmoid(work.Variable(X)).array, 1 / (1 + np.exp(-X)), look)
     far = work.Variable(np.array([-1000.0, 0.0, 1000.0]))
     with np.errstate(over="raise"):
@@ -66,8 +66,10 @@ def check_sigmoid(work: Any) -> None:
             got = work.sigmoid(far).array
         except FloatingPointError:
             got = "an overflow of exp"
-    expect_close("sigmoid of -1000, 0 and 1000", got, [0.0, 0.5, 1.0], "Use tanh in place of exp")
-    expect_gradients("sigmoid", work.sigmoid, [X], work.Variable, "gy * y * (1 - y)")
+    look = "Sigmoid.forward: use tanh in place of exp"
+    expect_close("sigmoid of -1000, 0 and 1000", got, [0.0, 0.5, 1.0], look)
+    look = "Sigmoid.backward: gy * y * (1 - y)"
+    expect_gradients("sigmoid", work.sigmoid, [X], work.Variable, look)
 
 
 def check_softmax(work: Any) -> None:
@@ -76,7 +78,7 @@ def check_softmax(work: Any) -> None:
     look = "Softmax.forward: e^x divided by the sum over the last axis"
     expect_close("softmax(x)", work.softmax(work.Variable(x)).array, _softmax(x), look)
     large = work.softmax(work.Variable(np.array([[1000.0, 0.0]]))).array
-    look = "exp(1000) is inf. Subtract the largest number first"
+    look = "Softmax.forward: exp(1000) is inf. Subtract the largest number first"
     expect_close("softmax of 1000 and 0", large, [[1.0, 0.0]], look)
     look = "Softmax.backward: y * (gy - the sum of gy * y over the last axis)"
     expect_gradients("softmax", work.softmax, [x], work.Variable, look)
@@ -92,7 +94,7 @@ def check_embedding(work: Any) -> None:
     expect_close("embedding(indices, w)", y.array, X[indices], "TakeRows.forward: x[indices]")
     y.grad = np.ones((4, 4))
     y.backward()
-    look = "Index 2 comes three times, so three gradients add up: np.add.at"
+    look = "TakeRows.backward: index 2 comes three times, so three gradients add up: np.add.at"
     expect_close("the gradient of w", w.grad, np.outer([1.0, 0.0, 3.0], np.ones(4)), look)
     layer = nn.Embedding(5, 2)
     shapes = [p.array.shape for p in layer.parameters()]
@@ -125,7 +127,7 @@ def check_cell(work: Any) -> None:
     z = 1 / (1 + np.exp(-of(cell.update_x, X) - of(cell.update_h, h)))
     r = 1 / (1 + np.exp(-of(cell.reset_x, X) - of(cell.reset_h, h)))
     n = np.tanh(of(cell.new_x, X) + of(cell.new_h, r * h))
-    look = "h' = (1 - z) h + z n, with n = tanh(E x + F (r h))"
+    look = "GRUCell.forward, GRUCell.gates: h' = (1 - z) h + z n, with n = tanh(E x + F (r h))"
     got = cell(work.Variable(X), work.Variable(h)).array
     expect_close("the next state", got, (1 - z) * h + z * n, look)
 

@@ -52,7 +52,10 @@ HINTS = {
     ),
 }
 
-LOOK = "core/backprop.py, grad: each order needs a graph: enable_double_backprop=True"
+LOOK = (
+    "sweep() sets gives_variables, FunctionNode.kept gives Variables of the graph, and no "
+    "backward computes with arrays"
+)
 
 
 def derivatives(work: Any, f: Any, x: Any, count: int) -> list[Any]:

@@ -95,7 +95,7 @@ def check_gradients(work: Any) -> None:
     z = (x * y - (y - x)) + (x - y) * 3.0 - (x - x)
     z.grad = np.ones(2)
     z.backward()
-    look = "core/backprop.py, run_backward: the result takes the place of the sum so far"
+    look = "Subtract.backward_accumulate, run_backward: the result takes the place of the old sum"
     expect_close("the gradient of x", x.grad, y.array + 4.0, look)
     expect_close("the gradient of y", y.grad, x.array - 4.0, look)
     row = work.Variable(np.ones(3))
@@ -148,7 +148,7 @@ def check_nothing_is_written_over(work: Any) -> None:
     function = (x - y).creator_node
     g, old = np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 30.0])
     found = function.backward_accumulate((0, 1), (g,), (old, old))
-    look = "old + g and old - g make new arrays; += would change an array of others"
+    look = "Subtract.backward_accumulate: old + g and old - g make new arrays; += changes others'"
     expect_close("the first sum", found[0], [11.0, 22.0, 33.0], look)
     expect_close("the second sum", found[1], [9.0, 18.0, 27.0], look)
     expect_equal("the old sum afterwards", old, np.array([10.0, 20.0, 30.0]), look)

@@ -86,11 +86,13 @@ def expect_careful(
     first = _expect_careful_gradients(name, xs, [*inputs, *others], inputs)
     if again:
         _expect_the_same_again(name, xs, y, gy, first)
-    held = [_kept(one.name, _array_of(x.grad)) for one, x in zip(first, xs, strict=True)]
+    held = [_kept(f"the x.grad of input {i}", _array_of(x.grad)) for i, x in enumerate(xs)]
     y = function(*xs)  # each leaf has a gradient already
     _run_backward(y, gy)
     for kept in held:
-        kept.expect_unchanged("a second backward", "core/backprop.py (x.grad += gx?)")
+        kept.expect_unchanged(
+            "a second backward", "run_backward or write_to_leaves (x.grad += gx?)"
+        )
 
 
 def _run_backward(y: Any, gy: Any) -> None:

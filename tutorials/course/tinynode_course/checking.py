@@ -33,8 +33,8 @@ FAILURES = ("failed", "import failed", "too long", "crash", "junk")
 Lines = queue.SimpleQueue[str]
 """The printed lines of a process; at the end, an empty text."""
 
-Find = Callable[[dict[str, Any]], list[str]]
-"""A function from the event of a failure to lines of the learner's files."""
+Find = Callable[[dict[str, Any]], dict[str, Any]]
+"""A function from the event of a failure to the event with better lines."""
 
 
 class Report:
@@ -42,7 +42,7 @@ class Report:
 
     Args:
         step: the exercise.
-        find: the lines of "your code" for the event of a failure.
+        find: gives the event of a failure with better lines of "your code".
     """
 
     def __init__(self, step: Step, find: Find | None = None) -> None:
@@ -91,7 +91,7 @@ class Report:
         print()
         if self.first is not None:
             if self._find is not None:
-                self.first["lines"] = self._find(self.first)
+                self.first = self._find(self.first)
             for line in in_words(self.first, self.step.work):
                 print(line)
             left = len(self.titles) - self.done

@@ -137,6 +137,8 @@ class Examiner:
             check(work)
         except BaseException as error:
             said = self.describe(error)
+            if said["kind"] == "error":  # such as "Reshape.backward: input 0 has shape ..."
+                said["lines"] = [*self.operations(said["message"])[:1], *said["lines"]]
             if not said["lines"]:  # no line of the learner's was running
                 message = f"{said.get('what', '')}. {said.get('look', '')}"
                 said["lines"] = self.operations(message) or self.definitions(

@@ -182,8 +182,8 @@ def check(options: argparse.Namespace) -> int:
     print(f"{step.title}: {NAME if step.builds else work}")
     stage = stage_of(step, progress)
 
-    def find(event: dict[str, Any]) -> list[str]:
-        return places.lines_of(event, step, work.absolute(), stage)
+    def find(event: dict[str, Any]) -> dict[str, Any]:
+        return places.with_sure_place(event, step, work.absolute(), stage)
 
     report = checking.check(step, work.absolute(), options.seconds, find=find)
     facts = progress.of(step.key)

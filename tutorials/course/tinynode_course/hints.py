@@ -59,7 +59,7 @@ def failing(step: Step, stage: str, seconds: float) -> Failing | None:
     work = Path(step.work)
     if not work.is_file():
         return Failing(0, titles[0], ())
-    event = _first_failure(step, work.absolute(), seconds)
+    event = first_failure(step, work.absolute(), seconds)
     if event is None:
         return None
     number = event.setdefault("check", 0)
@@ -71,7 +71,7 @@ def _checks(step: Step) -> list[Any]:
     return list(examiner.checks_of(step.check_module(), step.builds))
 
 
-def _first_failure(step: Step, work: Path, seconds: float) -> dict[str, Any] | None:
+def first_failure(step: Step, work: Path, seconds: float) -> dict[str, Any] | None:
     """The event of the first failure, with the number of the running check."""
     running = 0
     with contextlib.closing(checking.events(step, work, seconds)) as events:

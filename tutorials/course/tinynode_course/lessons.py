@@ -216,7 +216,8 @@ def _check_operation(work: Any, one: Call, has_backward: bool) -> None:
         return one.call(work, *xs)
 
     y = function(*[work.Variable(array.copy()) for array in one.inputs])
-    expect_close(f"the value of {one.name}", y.array, one.value(*one.inputs), f"{one.name}")
+    look = f"the forward of {one.name}"
+    expect_close(f"the value of {one.name}", y.array, one.value(*one.inputs), look)
     if has_backward:
         look = f"the backward of {one.name}"
         expect_gradients(one.name, function, one.inputs, work.Variable, look)
@@ -260,7 +261,7 @@ def _check_seeds(work: Any) -> None:
     if hasattr(x, "cleargrad"):  # from step 5
         y = work.negative(x)
         y.backward()
-        look = "x.grad + gx, without another dtype"
+        look = "run_backward, write_to_leaves: x.grad + gx, without another dtype"
         expect_equal("the dtype of a sum of gradients", str(x.grad.dtype), "float32", look)
 
 

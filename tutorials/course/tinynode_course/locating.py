@@ -12,10 +12,12 @@ import re
 from collections.abc import Iterator
 
 _PATTERNS = (
+    re.compile(r"\b(?P<name>[A-Z]\w*)\.(?P<method>\w+)"),
     re.compile(r"\b(?P<method>backward|forward|gradient) of (?:input \d+ of )?(?P<name>\w+)"),
     re.compile(r"\b(?P<name>\w+)\.(?P<method>backward|forward)\b"),
 )
-_FUNCTION = re.compile(r"\b[a-z]+_[a-z_]+\b")
+_FUNCTION = re.compile(r"\b[a-z]+_[a-z_]+\b|\b[a-z]\w*(?=\(\))|(?<=[.,;:] )[a-z]\w*(?=: )")
+"""A name of a function: with a line, such as ``run_backward``, or as in ``fold()`` or "fold: "."""
 
 
 def operation_lines(message: str, tree: ast.Module) -> Iterator[int]:

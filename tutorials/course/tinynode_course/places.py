@@ -20,12 +20,16 @@ from pathlib import Path
 from typing import Any
 
 from tinynode_course import checking, mynode
+from tinynode_course.locating import operation_lines
 from tinynode_course.mynode import NAME, Files
 from tinynode_course.sources import Step
 from tinynode_course.swapping import ExchangeJob, unit_at, units
 
 SECONDS = 8.0
 """The most seconds of a search; a check of a long training has no search to the end."""
+
+ELSEWHERE = "at your code below: with another version of this place, the check gets further"
+"""In place of a text that names another function than the sure place."""
 
 _LINE = re.compile(r"(?P<path>.+?), line (?P<line>\d+): ")
 
@@ -75,17 +79,29 @@ def places_of(event: dict[str, Any], step: Step, work: Path, stage: str) -> list
     return _of_lines(event.get("lines", []), mine, step)
 
 
-def lines_of(event: dict[str, Any], step: Step, work: Path, stage: str) -> list[str]:
-    """The lines of "your code" for a failure: the sure place, and where the program stopped."""
-    lines: list[str] = event.get("lines", [])
+def with_sure_place(event: dict[str, Any], step: Step, work: Path, stage: str) -> dict[str, Any]:
+    """The event of a failure with the sure place, if there is one, before other lines."""
     sure = [one for one in places_of(event, step, work, stage) if one.is_sure]
     if not sure:
-        return lines
-    if event["kind"] == "wrong":
-        return [one.words(step) for one in sure]
-    around = {(one.path, one.name) for one in _of_lines(lines, files_of(step, work), step)}
+        return event
+    mine = files_of(step, work)
+    lines = event.get("lines", []) if event["kind"] == "error" else []
+    around = {(one.path, one.name) for one in _of_lines(lines, mine, step)}
     before = [one.words(step) for one in sure if (one.path, one.name) not in around]
-    return before + lines
+    found = {**event, "lines": before + lines}
+    if "look" in event and not _agrees(event["look"], sure[0], mine):
+        found["look"] = ELSEWHERE
+    return found
+
+
+def _agrees(look: str, sure: Spot, mine: Files) -> bool:
+    """True if a text names the sure place, its class or nothing of the learner's."""
+    named = {
+        unit_at(text, line)
+        for text in mine.values()
+        for line in operation_lines(f". {look}", ast.parse(text))
+    }
+    return not named or not named.isdisjoint({sure.name, sure.name.partition(".")[0]})
 
 
 def _of_lines(lines: list[str], mine: Files, step: Step) -> list[Spot]:

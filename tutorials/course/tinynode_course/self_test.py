@@ -19,7 +19,6 @@ accept each.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import tempfile
@@ -31,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.commands.command_line import CommandError
-from tinynode_course import checking, mynode, sources
+from tinynode_course import hints, mynode, places, sources, swapping
 from tinynode_course.sources import Step
 
 FOLDER = "planted"
@@ -46,6 +45,10 @@ reference solution, one at a time, and the public checks run on each program.
 The bugs stand in `tutorials/planted`, each with a misconception in words. The author wrote the
 bugs from the solutions, without a look at the checks of each step. The column *Refused at first*
 has the measurement before these bugs sharpened any check.
+
+*Place named* counts the refused bugs for which `learn check` names the changed function under
+"your code". The place comes from an exchange of functions with the solution. A bug here is one
+change in the solution: programs of another design are harder.
 
 A check that refuses a right answer teaches a wrong lesson, too. So the public checks also run on
 right answers of unusual forms, in `tutorials/planted/right_answers.toml`.
@@ -94,13 +97,25 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Verdict:
+    """What the checks say of a bug: refused, and with the changed function under "your code"."""
+
+    is_refused: bool
+    is_named: bool
+
+
+@dataclass(frozen=True)
 class Result:
-    """The bugs of an exercise: how many there are, refused at first and now, and which pass."""
+    """The bugs of an exercise: how many there are, refused at first and now, and which pass.
+
+    ``named`` is the number of refused bugs with the changed function under "your code".
+    """
 
     step: Step
     bugs: int
     blind: int
     passing: tuple[str, ...]
+    named: int
 
     @property
     def refused(self) -> int:
@@ -148,29 +163,34 @@ def answers() -> list[Answer]:
     return found
 
 
-def is_refused(step: Step, bug: Bug, seconds: float) -> bool:
-    """True if a public check of an exercise fails on the reference with a bug."""
+def judge(step: Step, bug: Bug, seconds: float) -> Verdict:
+    """What the public checks say of the reference with a bug."""
+    reference = mynode.reference(step.key)
     wrong = mynode.mistake(step.key, bug.file, bug.old, bug.new)
-    files = mynode.reference(step.key) | wrong
-    return fails(step, {f"{mynode.NAME}/{path}": text for path, text in files.items()}, seconds)
+    with tempfile.TemporaryDirectory(prefix="tinynode-self-test-") as folder:
+        mynode.write_files(reference | wrong, Path(folder, mynode.NAME))
+        work = Path(folder, step.work)
+        event = hints.first_failure(step, work, seconds)
+        if event is None:
+            return Verdict(is_refused=False, is_named=False)
+        found = places.places_of(event, step, work, step.key)
+    planted = planted_units(reference[bug.file], wrong[bug.file])
+    is_named = any(one.path == bug.file and one.name in planted for one in found)
+    return Verdict(is_refused=True, is_named=is_named)
+
+
+def planted_units(reference: str, wrong: str) -> set[str]:
+    """The smallest units of a file that a bug changes: a method, not the class of the method."""
+    names = swapping.different(wrong, reference)
+    owners = {name.partition(".")[0] for name in names if "." in name}
+    return set(names) - owners
 
 
 def fails(step: Step, files: mynode.Files, seconds: float) -> bool:
     """True if a public check of an exercise fails on the files of a learner's folder."""
     with tempfile.TemporaryDirectory(prefix="tinynode-self-test-") as folder:
         mynode.write_files(files, Path(folder))
-        passed = 0
-        titles: list[str] = []
-        last = ""
-        with contextlib.closing(checking.events(step, Path(folder, step.work), seconds)) as events:
-            for event in events:
-                last = event["event"]
-                if last == "checks":
-                    titles = event["titles"]
-                passed += last == "passed"
-                if last == "failed":
-                    break
-    return last != "end" or passed != len(titles)
+        return hints.first_failure(step, Path(folder, step.work), seconds) is not None
 
 
 def results(steps: Sequence[Step], seconds: float) -> Iterator[Result]:
@@ -179,14 +199,16 @@ def results(steps: Sequence[Step], seconds: float) -> Iterator[Result]:
     try:
         for step in steps:
             bugs, blind = read(step)
-            verdicts = pool.map(lambda bug, step=step: is_refused(step, bug, seconds), bugs)
+            verdicts = pool.map(lambda bug, step=step: judge(step, bug, seconds), bugs)
             passing = []
-            for number, (bug, refused) in enumerate(zip(bugs, verdicts, strict=True), 1):
+            named = 0
+            for number, (bug, verdict) in enumerate(zip(bugs, verdicts, strict=True), 1):
                 say_progress(f"step {step.key}: {number} of {len(bugs)}")
-                if not refused:
+                named += verdict.is_named
+                if not verdict.is_refused:
                     passing.append(bug.misconception)
             say_progress("")
-            yield Result(step, len(bugs), blind, tuple(passing))
+            yield Result(step, len(bugs), blind, tuple(passing), named)
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -233,16 +255,16 @@ def share(found: Sequence[Result]) -> float:
 def table(found: Iterable[Result]) -> Iterator[str]:
     """The results as lines of a Markdown table, and the bugs that pass."""
     found = list(found)
-    yield "| Exercise | Bugs | Refused at first | Refused | Share |"
-    yield "|---|---:|---:|---:|---:|"
+    yield "| Exercise | Bugs | Refused at first | Refused | Share | Place named |"
+    yield "|---|---:|---:|---:|---:|---:|"
     for one in found:
         yield (
             f"| Step {one.step.key} | {one.bugs} | {one.blind} | {one.refused} "
-            f"| {share([one]):.0f} % |"
+            f"| {share([one]):.0f} % | {one.named} |"
         )
     bugs, blind = sum(one.bugs for one in found), sum(one.blind for one in found)
-    refused = sum(one.refused for one in found)
-    yield f"| **All** | {bugs} | {blind} | {refused} | {share(found):.1f} % |"
+    refused, named = sum(one.refused for one in found), sum(one.named for one in found)
+    yield f"| **All** | {bugs} | {blind} | {refused} | {share(found):.1f} % | {named} |"
     if refused < bugs:
         yield ""
         yield "These bugs pass:"
