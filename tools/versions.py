@@ -199,14 +199,13 @@ def from_wheels(own: str, numpy: str, wheels: Path) -> list[Step]:
     chosen = f"numpy=={numpy}.*"
     film = ["step", "tutorials/examples/first_picture.py", "--no-open", "--output", "film.html"]
     course = [own, "-m", "tinynode.learn"]
-    solved = "import shutil; shutil.copy('tutorials/solutions/step01.py', 'step01.py')"
     return [
         ("installing the wheels", pip_install(own, framework, course_wheel, chosen)),
         ("the packages are those of the wheels", [own, "-c", INSTALLED]),
         ("the first film", [own, "-m", "tinynode", *film]),
         ("the main job", [own, "-m", "tinynode", "train", "digits"]),
         ("the first exercise", [*course, "start", "01"]),
-        ("its solution", [own, "-c", solved]),
+        ("its reference", [*course, "take", "01"]),
         ("its check", [*course, "check", "01"]),
         ("installing what tests need", pip_install(own, f"{framework}[test]", chosen)),
     ]
