@@ -80,7 +80,7 @@ class BroadcastingNode(FunctionNode):
         """The inputs as Variables: a number or an array takes the other's device and dtype."""
         x, y = inputs
         x, y = as_operands(snake_case(type(self).__name__), x, y, self.input_names)
-        if x.device is y.device and x.raw is not None and y.raw is not None:
+        if x._device is y._device and x.raw is not None and y.raw is not None:
             return x, y
         return super().as_variables((x, y))
 

@@ -44,6 +44,9 @@ from tinynode.errors import (
 )
 from tinynode.functions.attributes import INT64, Shape
 
+PYTHON_NUMBERS = (float, int)
+"""The types of most numbers beside a Variable: as floats, they fit into each floating dtype."""
+
 
 def as_operands(
     function: str, x: Any, y: Any, names: tuple[str, str] = ("x", "y"), beside: Any = None
@@ -312,6 +315,8 @@ def is_index(value: Any) -> bool:
 
 def _beside(value: Any, other: Variable, function: str, argument: str) -> Variable:
     """A number or an array as a Variable, with the dtype for a place beside ``other``."""
+    if type(value) in PYTHON_NUMBERS:  # the usual case, quickly
+        return _scalar_beside(value, other, function, argument)
     if thread_state.array_device and (operand := array_operand(value)) is not None:
         return operand
     if isinstance(value, bool | int | float | complex | numpy.generic):
@@ -355,14 +360,16 @@ def _scalar_beside(value: Any, other: Variable, function: str, argument: str) ->
     A 0-d array costs less in NumPy's arithmetic than a Python number.
     """
     reference = other.filled_array()
-    number = value.item() if isinstance(value, numpy.generic) else value
-    device = other.device
+    device = other._device
     xp = device.xp
-    dtype: Any = None
-    if _fits(number, reference):
-        dtype = reference.dtype
-    elif is_floating(reference):  # a complex number: of the precision of the floats beside
-        dtype = xp.result_type(reference.dtype, xp.complex64)
+    number = value
+    dtype = reference.dtype
+    if type(value) not in PYTHON_NUMBERS or dtype not in device.floating_dtypes:
+        number = value.item() if isinstance(value, numpy.generic) else value
+        if is_floating(reference) and isinstance(number, complex):
+            dtype = xp.result_type(dtype, xp.complex64)  # of the precision of the floats beside
+        elif not _fits(number, reference):
+            dtype = None
     try:
         array = xp.asarray(number, dtype=dtype, device=reference.device)
     except OverflowError:
