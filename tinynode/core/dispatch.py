@@ -64,7 +64,7 @@ def run_forward(function: Any, arrays: Arrays, device: Device, output_device: De
         if type(y) in output_device.array_types:
             return outputs
         if type(y) in output_device.scalar_types:
-            return (output_device.backend.lift(y),)
+            return (output_device.xp.asarray(y),)
     return _lift(outputs, output_device, function.label)
 
 

@@ -247,7 +247,7 @@ class ArrayTable(GradientTable):
         self.device: Device = device
         self.array_types = device.array_types
         self.scalar_types = device.scalar_types
-        self.lift_scalar = device.backend.lift
+        self.lift_scalar = device.xp.asarray
         self.variables = dict(table.gradients)
         for node, seed in self.variables.items():
             self.gradients[node] = seed.raw

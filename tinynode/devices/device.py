@@ -43,7 +43,7 @@ class Device:
         self.array_types: set[type] = set()
         """The array types of the backend so far: the quick form of ``owns``."""
         self.scalar_types: set[type] = set()
-        """The types of scalars lifted so far: ``backend.lift`` makes 0-d arrays of them."""
+        """The types of scalars lifted so far: ``xp.asarray`` makes 0-d arrays of them."""
         self.floating_dtypes: set[Any] = set()
         """The real floating dtypes met so far: the quick form of ``is_differentiable``."""
 
@@ -100,7 +100,7 @@ class Device:
     def lift(self, value: Any) -> Array:
         """An array as it is, a scalar of the array library as a 0-d array, None for others."""
         if type(value) in self.scalar_types:
-            return self.backend.lift(value)
+            return self.xp.asarray(value)
         if type(value) in self.array_types or self.owns(value):
             return value
         array = self.backend.lift(value)
