@@ -178,13 +178,16 @@ class FunctionNode(HookOwner):
         device = None
         requires_grad = False
         for x in inputs:
-            if not isinstance(x, Variable) or x.raw is None:
+            if not isinstance(x, Variable):
                 return self._apply_to_others(inputs)
-            if device is not x._device and device is not None:
+            array = x.raw
+            own_device = x._device
+            if array is None or (own_device is not device and device is not None):
                 return self._apply_to_others(inputs)
-            device = x._device
-            requires_grad = requires_grad or x._requires_grad
-            raws.append(x.raw)
+            raws.append(array)
+            device = own_device
+            if x._requires_grad:
+                requires_grad = True
         arrays = tuple(raws)
         if device is None:
             device = self.output_device or current_device()
@@ -249,8 +252,9 @@ class FunctionNode(HookOwner):
     ) -> tuple[Variable, ...]:
         """The outputs as Variables; a floating one requires a gradient if an input does."""
         self._applied = True
-        has_promise = self.is_elementwise and len(results) > 1
-        if has_promise and len({y.shape for y in results if y is not None}) > 1:
+        if len(results) == 1:  # without a list, since most functions have one output
+            return (wrap_array(results[0], device, requires_grad, creator),)
+        if self.is_elementwise and len({y.shape for y in results if y is not None}) > 1:
             raise messages.several_shapes(self, results)
         return tuple([wrap_array(y, device, requires_grad, creator) for y in results])
 
@@ -267,7 +271,7 @@ class FunctionNode(HookOwner):
             inputs.append(node)
         self.rank = rank
         self.inputs = tuple(inputs)
-        if len(results) == 1:  # without lists, since most functions have one output
+        if len(results) == 1:  # likewise
             y: Any = wrap_array(results[0], device, True, self)
             outputs: tuple[Variable, ...] = (y,)
             self._applied = True
@@ -275,16 +279,16 @@ class FunctionNode(HookOwner):
         else:
             outputs = self._wrap(results, device, True, self)
             self.outputs = tuple([weakref.ref(y.node) for y in outputs])
-        try:
+        indexes = self.retained_input_indexes
+        if indexes:
             retained = []
-            for i in self.retained_input_indexes:
-                inputs[i].data = arrays[i]
-                retained.append(arrays[i])
-        except (IndexError, TypeError):
-            raise messages.no_such_position(
-                self, self.retained_input_indexes, len(arrays)
-            ) from None
-        self.retained_input_data = tuple(retained)
+            try:
+                for i in indexes:
+                    inputs[i].data = arrays[i]
+                    retained.append(arrays[i])
+            except (IndexError, TypeError):
+                raise messages.no_such_position(self, indexes, len(arrays)) from None
+            self.retained_input_data = tuple(retained)
         if self.retained_output_indexes:
             self.retained_output_data = self._retain(outputs, results)
         if seen_complex_dtypes:
@@ -294,14 +298,13 @@ class FunctionNode(HookOwner):
     def _retain(self, outputs: tuple[Variable, ...], arrays: Arrays) -> Arrays:
         """The arrays of the outputs to retain, which their nodes show as ``data``."""
         retained = []
+        indexes = self.retained_output_indexes
         try:
-            for i in self.retained_output_indexes:
+            for i in indexes:
                 outputs[i].node.data = arrays[i]
                 retained.append(arrays[i])
         except (IndexError, TypeError):
-            raise messages.no_such_position(
-                self, self.retained_output_indexes, len(arrays)
-            ) from None
+            raise messages.no_such_position(self, indexes, len(arrays)) from None
         return tuple(retained)
 
     def _look_for_complex(

@@ -382,7 +382,8 @@ def wrap_array(
 
     An output of a recorded function gets a node with the function as creator.
     """
-    if requires_grad and (array is None or array.dtype not in device.floating_dtypes):
+    dtype = None if array is None else array.dtype
+    if requires_grad and dtype not in device.floating_dtypes:
         requires_grad = device.is_differentiable(array)
     variable = _new(Variable)
     variable.raw = array
@@ -394,7 +395,7 @@ def wrap_array(
     if creator is not None:  # as VariableNode(variable), without a look at the Variable
         node = _new(VariableNode)
         node.shape = None if array is None else array.shape
-        node.dtype = None if array is None else array.dtype
+        node.dtype = dtype
         node.device = device
         node.requires_grad = requires_grad
         node.name = None
