@@ -73,7 +73,7 @@ print(f"after 'the forward pa': {followers('the forward pa')!r}")
 #
 # Here $\odot$ multiplies element by element. Where $z$ is near 0 the state stays as it is. Where
 # $z$ is near 1 the state is replaced by the new $n$. The gate $r$ says how much of the old state
-# $n$ may see. You will write the two formulas of `GRUCell` yourself.
+# $n$ may see. You will write these formulas in `GRUCell`.
 #
 # PyTorch and tinynode have another form: $n = \tanh(E x + r \odot (F h + b))$, with the gate after
 # the product, and $z$ keeps the state in place of replacing it. Weights of the one form are wrong

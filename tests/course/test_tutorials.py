@@ -102,6 +102,12 @@ def test_the_steps_are_numbered_without_a_gap() -> None:
     assert len({step.key for step in STEPS}) == len(STEPS)
 
 
+def test_every_step_after_the_first_adds_to_the_learners_package() -> None:
+    numbered = [step for step in STEPS if step.kind == "step" and step.key > "00"]
+    assert [step.key for step in numbered if not step.builds] == []
+    assert [step.key for step in numbered if not mynode.changed(step.key)] == []
+
+
 def test_every_file_belongs_to_a_step() -> None:
     """A file with a mistake in its name would be left out without a word."""
     names = {step.name for step in STEPS}
