@@ -28,7 +28,7 @@ from tinynode_course.cells import Output
 from tinynode_course.mynode import Excerpt
 from tinynode_course.places import Spot
 from tinynode_course.plain_screen import PlainScreen, caption
-from tinynode_course.progress import Progress
+from tinynode_course.progress import NAME, Progress
 from tools import course_commands
 
 __all__ = ["small_course"]
@@ -122,10 +122,40 @@ def test_text_goes_through_the_learners_pager(
     assert capfd.readouterr().out == "two\n"
     monkeypatch.setenv("PAGER", "true")  # ends without reading
     pager.show("one\n" * 100_000)
+    capfd.readouterr()
     monkeypatch.setattr("shutil.which", lambda name: None)
     assert pager.pager() == []
     pager.show("one\n")
     assert capfd.readouterr().out == "one\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pager")
+def test_the_learner_sees_the_key_that_leaves_the_pager(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    less = tmp_path / "less"
+    less.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    less.chmod(0o755)
+    monkeypatch.setenv("PAGER", str(less))
+    pager.show("one\n" * 100)
+    said = capfd.readouterr().out
+    assert "q leaves" in said and not set(pager.KEYS) & set("?:.%\\"), "signs of less itself"
+    monkeypatch.setenv("PAGER", "cat")
+    pager.show("one\n")
+    assert capfd.readouterr().out == "one\n"
+    pager.show("one\n" * 100)
+    assert capfd.readouterr().out.startswith("This text opens in cat, your PAGER; q leaves")
+
+
+# films
+
+
+def test_a_film_is_a_list_of_steps_with_numbers_in_a_terminal(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    said = said_by(capsys, "run", "07")
+    assert "> 1. Multiply computes" in said and "gradient of" in said
+    assert "The film as a page: python -m tinynode.learn run 07 --save pictures" in said
 
 
 # predictions
@@ -151,7 +181,7 @@ def test_a_prediction_is_asked_for_before_the_output_and_shown_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], small_course: Path
 ) -> None:
     said = answering(monkeypatch, capsys, "four")
-    places = [said.index(words) for words in ("Predict", "Your prediction, in", "  > it is 3")]
+    places = [said.index(words) for words in ("Predict", NAME, "A line, or Enter", "  > it is 3")]
     assert places == sorted(places)
     end = said.partition("Your prediction\n")[2]
     assert "You wrote: four" in end and "section **Run** begins with\n\n```text\nit is 3" in end
@@ -209,7 +239,7 @@ def test_a_step_in_a_real_terminal(tmp_path: Path) -> None:
 def test_questions_can_be_left_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], small_course: Path
 ) -> None:
-    assert "in a line" not in answering(monkeypatch, capsys, "four", "--no-questions")
+    assert "predict?" not in answering(monkeypatch, capsys, "four", "--no-questions")
 
 
 def test_an_output_before_the_question_asks_nothing() -> None:

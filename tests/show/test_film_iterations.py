@@ -388,6 +388,28 @@ def test_failed_backward_passes_have_their_own_pictures() -> None:
     assert ends[0] == ends[1] and "time 3" in ends[2] and "time 4" in ends[3]
 
 
+def test_the_short_text_has_the_numbers_that_each_step_makes() -> None:
+    x, w = tn.Variable(np.array(3.0), name="x"), tn.Variable(np.array([2.0, 5.0]), name="w")
+    with record() as film:
+        y = F.sum(w * x)
+        y.backward()
+    said = film.to_short_text().splitlines()
+    assert said[0] == "1. Multiply computes w * x from w and x."
+    assert said[1:4] == ["   w * x: (2,) [6, 15]", "2. Sum computes y from w * x.", "   y: 21"]
+    assert said[-2:] == ["   gradient of w: (2,) [3, 3]", "   gradient of x: 7"]
+    with record() as film:
+        z = F.exp(tn.Variable(np.arange(8.0)))
+    assert film.to_short_text().splitlines()[-1] == "   z: (8,) from 1 to 1097" and z.size == 8
+    model = make_model()
+    with record() as film:
+        train(model, nn.SGD(model, lr=0.5), 3)
+    said = film.to_short_text().splitlines()
+    assert said[-1] == "... and 2 more iterations" and "SGD updates" in film.to_short_text()
+    with record() as film:
+        pass
+    assert film.to_short_text() == ""
+
+
 def test_the_text_has_the_iterations() -> None:
     model = make_model()
     with record() as film:

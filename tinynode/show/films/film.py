@@ -118,6 +118,10 @@ class Film(Recording):
 
         return MemoryTimeline(film_data(self))  # of the recorded steps, also if boxes are drawn
 
+    def to_short_text(self) -> str:
+        """The steps of the first iteration, a sentence each, with the numbers that each makes."""
+        return film_text.short_text(self.data())
+
     def to_text(self) -> str:
         """Every step in words."""
         return film_text.text(self.data())

@@ -138,6 +138,43 @@ def text(data: dict[str, Any]) -> str:
     return printable_lines("\n".join(lines))
 
 
+_MADE = {
+    "forward": ("outputs", ""),
+    "backward": ("grad_inputs", "gradient of "),
+    "end": ("grad_inputs", "gradient of "),
+}
+"""What a step makes, by the kind of the step, and the word before its name."""
+
+
+def short_text(data: dict[str, Any]) -> str:
+    """The steps of the first iteration, a sentence each, with the numbers that the step makes."""
+    if not data["iterations"]:
+        return ""
+    one = data["iterations"][0]
+    labels = labels_of(data["pictures"][one["picture"]])
+    lines = []
+    for number, step in enumerate(steps_of_iteration(data, one), 1):
+        lines.append(f"{number}. {step['title']}")
+        made, word = _MADE.get(step["kind"], ("updates", ""))
+        for node, *values in step[made]:
+            value = values[2] if made == "updates" else values[0]
+            if value is not None:
+                lines.append(f"   {word}{labels[node]}: {_short_value(data['values'][value])}")
+    if len(data["iterations"]) > 1:
+        lines.append(f"... and {len(data['iterations']) - 1} more iterations")
+    return printable_lines("\n".join(lines))
+
+
+def _short_value(value: dict[str, Any]) -> str:
+    """``(2, 2) [0, 0.5, 1, 2]``; smallest and largest number of a larger array."""
+    shape = f"{tuple(value['shape'])} " if value["shape"] else ""
+    is_whole = not value["sampled"] and not value.get("thinned")
+    if is_whole and len(value["cells"]) <= _SHOWN // 2:
+        cells = ", ".join(cell_text(cell) for cell in value["cells"])
+        return f"{shape}[{cells}]" if shape else cells
+    return f"{shape}from {cell_text(value['min'])} to {cell_text(value['max'])}"
+
+
 def labels_of(picture: dict[str, Any]) -> dict[str, str]:
     """The label of each node of a picture."""
     return {node["id"]: node["label"] for node in picture["nodes"]}

@@ -46,14 +46,15 @@ class Cell:
 class Output:
     """The printed text of a cell, and the value of the last expression.
 
-    ``svg`` or ``html`` is the picture of the value, and ``shown`` is the text of the value. All
-    three are "" if the last statement is no expression.
+    ``svg`` or ``html`` is the picture of the value, and ``shown`` is the text of the value. A film
+    has ``words`` too, for a terminal. All are "" if the last statement is no expression.
     """
 
     printed: str = ""
     shown: str = ""
     svg: str = ""
     html: str = ""
+    words: str = ""
     seconds: float = 0.0
 
 
@@ -216,7 +217,8 @@ def picture(value: Any) -> Output:
     svg, html = (_drawn(value, f"_repr_{kind}_") for kind in ("svg", "html"))
     # print() of a value with a picture gives the text
     shown = str(value) if svg or html else repr(value)
-    return Output(shown=shown, svg=svg, html="" if svg else html)
+    words = _drawn(value, "to_short_text")
+    return Output(shown=shown, svg=svg, html="" if svg else html, words=words)
 
 
 def _drawn(value: Any, method: str) -> str:

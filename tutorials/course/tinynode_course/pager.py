@@ -1,7 +1,8 @@
 """Shows long text a screen at a time, with the learner's pager.
 
 Requirement: a learner who leaves the pager early, or presses Ctrl-C in it, is back in the course,
-with a usable terminal. A text that fits on the screen is printed.
+with a usable terminal. A text that fits on the screen is printed. The learner sees at each moment
+which key leaves the pager: less says so in its last line, and a line before another pager.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+
+KEYS = "Space next page, b back, q leaves"
+"""The last line of less, which gives a meaning to "?", ":", "." and "%"."""
 
 
 def pager() -> list[str]:
@@ -37,7 +41,9 @@ def show(text: str) -> None:
     # of less: F ends at the end of a short text, R shows colours, X leaves the text on the screen
     options = {"LESS": os.environ.get("LESS", "FRX"), "LESSCHARSET": "utf-8"}
     if os.path.basename(command[0]) == "less":
-        command = [*command, "-R"]
+        command = [*command, "-R", f"-Ps{KEYS}"]
+    elif len(text.splitlines()) >= shutil.get_terminal_size().lines:
+        print(f"This text opens in {command[0]}, your PAGER; q leaves most pagers.")
     sys.stdout.flush()
     process = subprocess.Popen(
         command,

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, field
 
 from tinynode_course.cells import Cell, Output
-from tinynode_course.progress import open_progress
+from tinynode_course.progress import NAME, open_progress
 from tinynode_course.sources import Step
 
 SECTION = "Predict"
@@ -53,10 +53,15 @@ class Predictions:
         return self._open and bool((output.printed + output.shown).strip())
 
     def ask(self, output: Output) -> None:
-        """Ask for a line of text, and save it; an empty line is no prediction."""
+        """Ask for a line of text, and save it; an empty line is no prediction.
+
+        The learner knows before the answer where the line goes, and why.
+        """
         self._open = False
+        print(f"What do you predict? {NAME} in this folder keeps your line.")
+        print("At the end you see your line beside the output.")
         try:
-            answer = input("Your prediction, in a line (Enter to skip): ").strip()
+            answer = input("A line, or Enter alone to skip: ").strip()
         except EOFError:
             answer = ""
         print()

@@ -60,10 +60,15 @@ class Reader:
             self.screen.end()
             self.predictions.ask(output)
         printed = output.printed + output.shown
+        if output.words:
+            printed += f"\n{output.words}\nThe film as a page: {self._saving()}"
         if printed.strip():
             self.screen.output(printed)
         if self._folder is not None and (output.svg or output.html):
             self._save(self._folder, output)
+
+    def _saving(self) -> str:
+        return f"{PROGRAM} run {self.step.key} --save pictures"
 
     def text(self, text: str) -> None:
         """Show Markdown: formulas in Unicode, paths of source files, the learner's commands."""
