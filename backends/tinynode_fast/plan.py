@@ -14,6 +14,7 @@ A plan in C runs updates of parameters last, and overwrites old arrays without a
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
@@ -41,7 +42,7 @@ from tinynode_fast.memory import (
 )
 from tinynode_fast.native import build
 from tinynode_fast.native.cache import NotBuiltError
-from tinynode_fast.native.calls import NestCall
+from tinynode_fast.native.calls import CallsInOrder, NestCall
 from tinynode_fast.native.emit import source_of
 from tinynode_fast.native.formulas import ElementFormula
 from tinynode_fast.native.nests import Nest
@@ -186,7 +187,8 @@ class CallPlan:
         copied: the slots of small inputs, and the arrays that they are copied to.
         fresh: slots, form and order of the large results, which are new at each run.
         arena: the memory of the small arrays that are saved; ``packed`` has their names.
-        first, last: the steps before the updates, and the updates.
+        steps: the calls, one by one.
+        first, last: the steps before the updates, and the updates, neighbours together.
         swaps: slots and name of each large result in the memory of an input: input, result, name.
         dropped: the slots without an update as reader: a view there would hold a parameter.
         results: a slot, or an array that is copied, for each result.
@@ -214,7 +216,8 @@ class CallPlan:
         self.swaps: list[tuple[int, int, str]] = []
         self.steps: list[CallStep] = []
         self.owned: dict[str, Any] = {}
-        self.kept: list[NestCall] = []  # their arrays stay in memory
+        self.bound: dict[int, NestCall] = {}  # by the index of the step
+        self.kept: list[CallsInOrder] = []  # their arrays stay in memory
         self._take_inputs(given, net.layout)
         for name in self.packed:
             if name in self.slots or name in self.arrays:  # an input or a constant
@@ -222,7 +225,8 @@ class CallPlan:
         self._add_all(self.lowering.first, 0)
         count = len(self.steps)
         self._add_all(self.lowering.last, len(self.lowering.first))
-        self.first, self.last = self.steps[:count], self.steps[count:]
+        self.first = self._in_order(range(count))
+        self.last = self._in_order(range(count, len(self.steps)))
         names = [*net.outputs, *[name for name in net.saved if name not in self.packed]]
         self.results = [(self.slots.get(name, -1), self.arrays.get(name)) for name in names]
         if self.packed:
@@ -300,8 +304,21 @@ class CallPlan:
         if call.late or call.shares > 1:
             self._append(call, call.late, -1)
         else:
+            self.bound[len(self.steps)] = call
             self.steps.append(CallStep(call.function, call.arguments, (), -1))
-            self.kept.append(call)
+
+    def _in_order(self, places: range) -> list[CallStep]:
+        """Some steps; neighbouring calls of C on known arrays are one step."""
+        found = []
+        for is_bound, group in itertools.groupby(places, self.bound.__contains__):
+            steps = list(group)
+            if is_bound and len(steps) > 1:
+                call = CallsInOrder([self.bound[i] for i in steps], self.library)
+                self.kept.append(call)
+                found.append(CallStep(call.function, call.arguments, (), -1))
+            else:
+                found += [self.steps[i] for i in steps]
+        return found
 
     def _provide(self, name: str) -> None:
         """Memory for a value: of the plan, or fresh at each run for a large result."""

@@ -410,7 +410,7 @@ def c_functions(compiled: Any, *arguments: tn.Variable) -> int:
     """The number of C functions of a net without its gradient."""
     (_, _, plan), *_ = compiled.described_plans(*arguments)
     source: str = plan.c_source()
-    return source.count("\nvoid ")
+    return source.count("(void **p, ")
 
 
 def chain(x: tn.Variable) -> tn.Variable:
@@ -637,11 +637,36 @@ def test_errors_of_floating_point_are_raised_by_numpy(at_once: list[str]) -> Non
             f(tn.asarray([0.0]))
 
 
+def test_neighbouring_calls_are_one_call(at_once: list[str]) -> None:
+    """Values of two shapes are nests of their own, and the product parts the calls."""
+
+    def function(x: Any, y: Any) -> Any:
+        a, b = fn.exp(x), fn.sin(y)
+        return fn.tanh(a @ x), a * 2.0, fn.cos(b) + y
+
+    draws = np.random.default_rng(3)
+    arrays = [draws.normal(size=shape) for shape in ((3, 3), (2, 4))]
+    with tn.using_device("fast"):
+        x, y = map(tn.asarray, arrays)
+        compiled = tn.compile(function)
+        for _ in range(3):
+            for found, expected in zip(compiled(x, y), function(x, y), strict=True):
+                np.testing.assert_allclose(found.array, expected.array, rtol=1e-12)
+        ((_, _, plan),) = [one for one in compiled.described_plans(x, y) if one[2] is not None][:1]
+    (native,) = plan.native
+    names = [step.function.__name__ for step in native.first]
+    assert "call_in_order" in names and "matmul" in names
+    assert len(native.first) < len(native.steps)
+    groups = [len(call.kept) for call in native.kept]
+    assert sum(groups) - len(groups) == len(native.steps) - len(native.first)
+    assert at_once == []
+
+
 def test_nests_take_what_the_op_table_has_rules_for() -> None:
     x = np.ones((3, 4))
     plan = compiled_plan(fn.Exp(), [x])
     assert [step.function.__name__ for step in plan.steps] == ["exp_0"]
-    assert isinstance(plan.kept[0].nest, Nest)
+    assert isinstance(plan.bound[0].nest, Nest)
 
 
 @pytest.mark.slow

@@ -125,6 +125,30 @@ class NestCall:
             ctypes.memmove(self.pointers[place] or 0, address(total), total.nbytes)
 
 
+class CallsInOrder:
+    """Neighbouring calls on known arrays as one call of C: each call from Python takes 0.4 us.
+
+    Attributes:
+        function, arguments: of the one call.
+        kept: the calls, whose arrays stay in memory.
+    """
+
+    def __init__(self, calls: Sequence[NestCall], library: ctypes.CDLL) -> None:
+        self.kept = calls
+        count = len(calls)
+        functions = [ctypes.cast(call.function, ctypes.c_void_p).value for call in calls]
+        pointers = [ctypes.addressof(call.pointers) for call in calls]
+        self._functions = (ctypes.c_void_p * count)(*functions)
+        self._pointers = (ctypes.c_void_p * count)(*pointers)
+        self._lengths = (ctypes.c_long * count)(*[call.length for call in calls])
+        tables = self._functions, self._pointers, self._lengths
+        starts = [ctypes.c_void_p(ctypes.addressof(table)) for table in tables]
+        self.arguments = ctypes.c_long(count), *starts
+        self.function = library["call_in_order"]
+        self.function.restype = None
+        self.function.argtypes = [ctypes.c_long, *[ctypes.c_void_p] * len(starts)]
+
+
 def laid_out(array: Any, strides: Sequence[int]) -> Any:
     """A copy of an array with exactly these steps in memory, which may leave gaps."""
     size = sum((n - 1) * step for n, step in zip(array.shape, strides, strict=True))

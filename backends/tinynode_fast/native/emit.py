@@ -65,7 +65,19 @@ def source_of(nests: Sequence[Nest]) -> str:
         used |= writer.functions
         added |= writer.added
     header = "\n".join([*_header(sorted(used)), *(_ADD.format(kind) for kind in sorted(added))])
-    return "\n\n".join([header, *parts]) + "\n"
+    return "\n\n".join([header, *parts, _IN_ORDER])
+
+
+_IN_ORDER = """\
+// several calls on known arrays, one after the other
+typedef void nest(void **, long, long);
+
+void call_in_order(long count, nest **functions, void ***pointers, const long *lengths) {
+    for (long i = 0; i < count; i++) {
+        functions[i](pointers[i], 0, lengths[i]);
+    }
+}
+"""
 
 
 def _header(used: Sequence[str]) -> Iterator[str]:
