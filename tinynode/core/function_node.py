@@ -178,16 +178,12 @@ class FunctionNode(HookOwner):
         device = None
         requires_grad = False
         for x in inputs:
-            if not isinstance(x, Variable):
-                return self._apply_to_others(inputs)
-            array = x.raw
-            own_device = x._device
-            if array is None or (own_device is not device and device is not None):
+            array = x.raw if isinstance(x, Variable) else None
+            if array is None or (device is not None and device is not x._device):
                 return self._apply_to_others(inputs)
             raws.append(array)
-            device = own_device
-            if x._requires_grad:
-                requires_grad = True
+            device = x._device
+            requires_grad = requires_grad or x._requires_grad
         arrays = tuple(raws)
         if device is None:
             device = self.output_device or current_device()
