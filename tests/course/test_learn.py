@@ -416,7 +416,7 @@ def test_a_step_without_an_exercise_says_so(learn) -> None:
 
 def test_missing_steps_are_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sources, "__file__", str(tmp_path / "a" / "b" / "sources.py"))
-    with pytest.raises(CommandError, match="install tinynode again"):
+    with pytest.raises(CommandError, match="install tinynode-course again"):
         sources.tutorials()
 
 
