@@ -13,6 +13,7 @@ Ericson, Margulieux and Rick, Solving Parsons problems versus fixing and writing
 
 from __future__ import annotations
 
+import ast
 import io
 import random
 import textwrap
@@ -109,29 +110,30 @@ def groups(step: Step, found: Sequence[Spot] = (), stage: str = "") -> list[Grou
 
 
 def _group_at(step: Step, place: Spot, stage: str) -> Group | None:
-    """The lines of the reference at a place, without those of the stub; None without any."""
+    """The lines of the reference at a place that the learner does not have; None without any."""
     reference = places.reference_of(step, stage).get(place.path, "")
-    stubs = (
-        mynode.read_files(step.stub) if step.builds else {step.work: step.stub.read_text("utf-8")}
-    )
-    one = swapping.units(reference).get(place.name)
-    if one is None:
+    known = swapping.units(reference)
+    if place.name not in known:
         return None
-    code = swapping.text_of(reference, one)
-    stub = stubs.get(place.path, "")
-    there = swapping.units(stub).get(place.name)
-    known = (
-        statements(swapping.text_of(stub, there)) if there is not None else statements(code)[:1]
-    )
-    lines = _missing(code, known)
-    return Group(place.path, place.name, tuple(lines), code) if lines else None
+    code = swapping.text_of(reference, known[place.name])
+    mine = _text_of(step, place.path)
+    here = swapping.units(mine).get(place.name)
+    have = swapping.text_of(mine, here) if here is not None else ""
+    lines = _missing(code, statements(have) or statements(code)[:1])
+    has_methods = any(name.startswith(f"{place.name}.") for name in known)
+    text = "\n".join(lines) if has_methods and have else code
+    return Group(place.path, place.name, tuple(lines), text) if lines else None
 
 
-def _stubs(step: Step) -> dict[str, str]:
-    """The stubs of an exercise, by path."""
-    if step.builds:
-        return mynode.read_files(step.stub)
-    return {step.work: step.stub.read_text(encoding="utf-8")}
+def _text_of(step: Step, path: str) -> str:
+    """The text of a learner's file; "" for a file that is no Python."""
+    file = Path(mynode.NAME, path) if step.builds else Path(step.work)
+    try:
+        text = file.read_text(encoding="utf-8")
+        ast.parse(text)
+    except (OSError, SyntaxError, ValueError):
+        return ""
+    return text
 
 
 def _chosen(step: Step) -> list[Group]:
@@ -148,11 +150,7 @@ def _chosen(step: Step) -> list[Group]:
 
 def _is_to_write(group: Group, step: Step) -> bool:
     """True if the learner's definition is still the stub's."""
-    file = Path(mynode.NAME, group.path) if step.builds else Path(step.work)
-    try:
-        there = mynode.definitions(file.read_text(encoding="utf-8"))
-    except (OSError, SyntaxError, ValueError):
-        return False
+    there = mynode.definitions(_text_of(step, group.path))
     return group.name in there and TO_WRITE in there[group.name].text
 
 
