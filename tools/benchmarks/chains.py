@@ -12,20 +12,36 @@ Gradients = tuple[Any, Any, Any]
 Chain = Callable[[Any, Any, Any, int], Any]
 
 
-def start_values() -> Start:
-    """x, w and b of shape (10,): the values of a long chain neither grow nor fade."""
+NUMBERS = 0.999, 0.001
+"""A factor and a summand: the values of a long chain neither grow nor fade."""
+
+
+def start_values(shape: tuple[int, ...] = (10,)) -> Start:
+    """x, w and b of shape (10,), or the first elements for shape ()."""
     x = np.linspace(-1, 1, 10, dtype=np.float32)
-    return x, np.full(10, 0.999, np.float32), np.linspace(0.001, 0.002, 10, dtype=np.float32)
+    w = np.full(10, NUMBERS[0], np.float32)
+    b = np.linspace(0.001, 0.002, 10, dtype=np.float32)
+    if shape:
+        return x, w, b
+    return np.asarray(x[0]), np.asarray(w[0]), np.asarray(b[0])
 
 
-def end_gradient() -> Any:
-    return np.ones(10, np.float32)
+def end_gradient(shape: tuple[int, ...] = (10,)) -> Any:
+    return np.ones(shape, np.float32)
 
 
 def products_and_sums(y: Any, w: Any, b: Any, operations: int) -> Any:
     """Half of the operations are products, half are sums."""
     for _ in range(operations // 2):
         y = y * w + b
+    return y
+
+
+def with_numbers(y: Any, w: Any, b: Any, operations: int) -> Any:
+    """``products_and_sums`` with Python's numbers in place of w and b."""
+    factor, summand = NUMBERS
+    for _ in range(operations // 2):
+        y = y * factor + summand
     return y
 
 
@@ -37,11 +53,18 @@ def sums(y: Any, w: Any, b: Any, operations: int) -> Any:
 
 
 class NumPyLibrary:
-    """``products_and_sums`` by hand, without a graph: forward keeps every y."""
+    """``products_and_sums`` by hand, without a graph: forward keeps every y.
+
+    ``with_numbers`` keeps nothing, and only y has a gradient.
+    """
 
     def forward(self, chain: Chain, start: Start, operations: int) -> Any:
-        assert chain is products_and_sums
         y, w, b = start
+        self.products = operations // 2
+        self.has_numbers = chain is with_numbers
+        if self.has_numbers:
+            return with_numbers(y, w, b, operations)
+        assert chain is products_and_sums
         self.w, self.kept = w, []
         for _ in range(operations // 2):
             self.kept.append(y)
@@ -49,6 +72,10 @@ class NumPyLibrary:
         return y
 
     def backward(self, y: Any, gradient: Any) -> Gradients:
+        if self.has_numbers:
+            for _ in range(self.products):
+                gradient = gradient * NUMBERS[0]
+            return gradient, None, None
         gy, gw, gb = gradient, np.zeros_like(self.w), np.zeros_like(self.w)
         for kept in reversed(self.kept):
             gb = gb + gy
