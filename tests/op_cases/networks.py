@@ -53,7 +53,7 @@ from tinynode.functions.loss import (
 )
 from tinynode.functions.normalization import batch_norm_with_statistics
 from tinynode.functions.pooling import SumBlocks2d
-from tinynode.functions.recurrent import StepMask
+from tinynode.functions.recurrent import GRUSteps, LSTMSteps, StepMask
 from tinynode.functions.trigonometric import CircleRoot, Cosine, HyperbolaRoot, TanhGrad
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -1057,6 +1057,38 @@ for layout in LAYOUTS[:2]:
 row("StepMask", "node", node(StepMask, "LSTM", 3),
     lambda lengths: np.arange(3)[:, None] < lengths[None, :], few_indices(6),
     order=0)  # fmt: skip
+
+
+def np_lstm(x: Any, h: Any, c: Any, w: Any) -> Any:
+    ys = []
+    for of_x in x:
+        i, f, g, o = np.split(of_x + h @ w.T, 4, axis=-1)
+        c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
+        h = np.tanh(c) / (1 + np.exp(-o))
+        ys.append(h)
+    return np.stack(ys)
+
+
+def np_gru(x: Any, h: Any, w: Any, b: Any = 0.0) -> Any:
+    ys = []
+    for of_x in x:
+        (x_r, x_z, x_n), (h_r, h_z, h_n) = np.split(of_x, 3, -1), np.split(h @ w.T + b, 3, -1)
+        z = 1 / (1 + np.exp(-x_z - h_z))
+        n = np.tanh(x_n + h_n / (1 + np.exp(-x_r - h_r)))
+        h = (1 - z) * n + z * h
+        ys.append(h)
+    return np.stack(ys)
+
+
+for what, steps, rows, size in (("small", 3, 2, 2), ("one-step", 1, 2, 1), ("no-rows", 2, 0, 2)):
+    parts = x(steps, rows, 4 * size), x(rows, size), x(rows, size), x(4 * size, size)
+    row("LSTMSteps", what, node(LSTMSteps, False), np_lstm, *parts)
+    row("LSTMSteps", f"{what}-reverse", node(LSTMSteps, True),
+        lambda x, *others: np_lstm(x[::-1], *others)[::-1], *parts)  # fmt: skip
+    parts = x(steps, rows, 3 * size), x(rows, size), x(3 * size, size)
+    row("GRUSteps", what, node(GRUSteps, False), np_gru, *parts)
+    row("GRUSteps", f"{what}-bias-reverse", node(GRUSteps, True),
+        lambda x, *others: np_gru(x[::-1], *others)[::-1], *parts, x(3 * size))  # fmt: skip
 
 
 @wraps(fn.dropout)

@@ -14,6 +14,7 @@ from typing import Any
 from tinynode.functions.convolution import Conv2d, Conv2dGradW, Conv2dGradX
 from tinynode.functions.network import Linear
 from tinynode.functions.products import Einsum, MatMul, MatMulOfTransposed, VecDot
+from tinynode.functions.recurrent import GRUSteps, GRUStepsGrad, LSTMSteps, LSTMStepsGrad
 
 Shape = tuple[int, ...]
 
@@ -66,11 +67,25 @@ def _of_kernel_gradient(function: Any, inputs: Sequence[Shape], output: Shape) -
     return math.prod(inputs[1]) * math.prod(output[1:])
 
 
+def _of_steps(function: Any, inputs: Sequence[Shape], output: Shape) -> int:
+    """At each step, the state is multiplied by the weight of all gates, the last axis of x."""
+    return math.prod(inputs[0]) * output[-1]
+
+
+def _of_gradient_of_steps(function: Any, inputs: Sequence[Shape], output: Shape) -> int:
+    """At each step, the gradient of all gates is multiplied by the weight, and by the states."""
+    return 2 * math.prod(output) * inputs[1][-1]
+
+
 COUNTS: dict[type, Callable[[Any, Sequence[Shape], Shape], int]] = {
     Conv2d: _of_convolution,
     Conv2dGradW: _of_kernel_gradient,
     Conv2dGradX: _of_transposed_convolution,
     Einsum: _of_einsum,
+    GRUStepsGrad: _of_gradient_of_steps,
+    GRUSteps: _of_steps,
+    LSTMStepsGrad: _of_gradient_of_steps,
+    LSTMSteps: _of_steps,
     Linear: _of_matmul,
     MatMul: _of_matmul,
     MatMulOfTransposed: _of_transposed,

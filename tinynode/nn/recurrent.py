@@ -12,11 +12,24 @@ from typing import Any
 
 from tinynode import functions, random
 from tinynode.core.conversion import as_flag
+from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable
 from tinynode.devices import Device
 from tinynode.errors import describe
+from tinynode.functions.data_types import promoted
 from tinynode.functions.operands import as_operands
-from tinynode.functions.recurrent import step_mask
+from tinynode.functions.recurrent import (
+    GRUSteps,
+    LSTMSteps,
+    States,
+    Step,
+    all_steps,
+    gru_step,
+    lstm_step,
+    relu_step,
+    rnn_step,
+    step_mask,
+)
 from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.inputs import as_input
 from tinynode.nn.module import Module
@@ -25,44 +38,8 @@ from tinynode.nn.parameter import Parameter
 Weights = tuple[Parameter, Parameter, Parameter | None, Parameter | None]
 """Of the input and of the state: two weights, then two biases."""
 
-States = tuple[Variable, ...]
-"""(h,), or (h, c) of an LSTM."""
-
-
-def rnn_step(
-    x: Variable, states: States, w: Parameter, b: Parameter | None, activation: str
-) -> States:
-    """(h',): h' = tanh(x + w h + b), or relu; x is the input's part: (n, hidden)."""
-    sum_of_both = x + functions.linear(states[0], w, b)
-    tanh = activation == "tanh"
-    return (functions.tanh(sum_of_both) if tanh else functions.relu(sum_of_both),)
-
-
-def lstm_step(
-    x: Variable, states: States, w: Parameter, b: Parameter | None, activation: str
-) -> States:
-    """(h', c') of an LSTM; x is the input's part of the four gates: (n, 4 hidden)."""
-    h, c = states
-    i, f, g, o = functions.split(x + functions.linear(h, w, b), 4, axis=-1)
-    c = functions.sigmoid(f) * c + functions.sigmoid(i) * functions.tanh(g)
-    return functions.sigmoid(o) * functions.tanh(c), c
-
-
-def gru_step(
-    x: Variable, states: States, w: Parameter, b: Parameter | None, activation: str
-) -> States:
-    """(h',) of a GRU; x is the input's part of the three gates: (n, 3 hidden)."""
-    (h,) = states
-    size = w.shape[1]
-    cut = [2 * size]
-    x_rz, x_n = functions.split(x, cut, axis=-1)
-    h_rz, h_n = functions.split(functions.linear(h, w, b), cut, axis=-1)
-    r, z = functions.split(functions.sigmoid(x_rz + h_rz), 2, axis=-1)
-    n = functions.tanh(x_n + r * h_n)
-    return (n + z * (h - n),)
-
-
-_STEPS = {"RNN": rnn_step, "LSTM": lstm_step, "GRU": gru_step}
+_STEPS: dict[str, Step] = {"RNN": rnn_step, "LSTM": lstm_step, "GRU": gru_step}
+_NODES: dict[str, type[LSTMSteps | GRUSteps]] = {"LSTM": LSTMSteps, "GRU": GRUSteps}
 _GATES = {"RNN": 1, "LSTM": 4, "GRU": 3}
 _NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
@@ -154,9 +131,9 @@ class _RecurrentBase(Module):
                 )
         return tuple(given)
 
-    def _step(self, x: Variable, states: States, weights: Weights) -> States:
-        _, w, _, b = weights
-        return _STEPS[self.kind](x, states, w, b, self.nonlinearity)
+    def _step(self) -> Step:
+        """The equations of a step."""
+        return relu_step if self.nonlinearity == "relu" else _STEPS[self.kind]
 
 
 class _Recurrent(_RecurrentBase):
@@ -255,19 +232,34 @@ class _Recurrent(_RecurrentBase):
         reverse: bool,
     ) -> tuple[Variable, States]:
         """All steps of a layer in one direction. Outside a sequence, the states do not change."""
-        inputs = functions.unstack(functions.linear(x, weights[0], weights[2]), axis=time)
-        outputs: list[Variable] = []
-        steps = range(len(inputs))
-        for t in reversed(steps) if reverse else steps:
-            new = self._step(inputs[t], states, weights)
-            if masks is not None:
-                both = zip(new, states, strict=True)
-                new = tuple([functions.where(masks[t], after, before) for after, before in both])
-            states = new
-            outputs.append(states[0])
-        if reverse:
-            outputs.reverse()
-        return functions.stack(outputs, axis=time), states
+        w_x, w_h = weights[:2]
+        b_x: Variable | None = weights[2]
+        b_h: Variable | None = weights[3]
+        if masks is None and self.kind in _NODES and not is_recording_net():
+            if self.kind == "LSTM" and b_x is not None and b_h is not None:
+                b_x = b_x + b_h  # both are added in the same place
+                b_h = None
+            of_x = functions.linear(x, w_x, b_x)
+            return self._run_node(of_x, (*states, w_h, b_h), time, reverse)
+        inputs = functions.unstack(functions.linear(x, w_x, b_x), axis=time)
+        steps = all_steps(self._step(), inputs, states, (w_h, b_h), reverse, masks)
+        y = functions.stack([one[0] for one in steps], axis=time)
+        return y, steps[0 if reverse else -1]
+
+    def _run_node(
+        self, x: Variable, others: tuple[Any, ...], time: int, reverse: bool
+    ) -> tuple[Variable, States]:
+        """All steps of a layer in one direction, by a single function."""
+        if time == 1:
+            x = functions.permute_dims(x, (1, 0, 2))
+        node = _NODES[self.kind](reverse)
+        given = [other for other in others if other is not None]
+        found = node.apply(promoted(x, *given))[: node.states]
+        y = found[0]
+        if time == 1:
+            y = functions.permute_dims(y, (1, 0, 2))
+        last = 0 if reverse else -1
+        return y, tuple([one[last] for one in found])
 
     def extra_repr(self) -> str:
         """The sizes, and the options that differ from the defaults."""
@@ -430,7 +422,8 @@ class _Cell(_RecurrentBase):
         weights = self._weights("")
         x = self._input(x, weights[0], "(batch, features) or (features)", (1, 2))
         states = self._states(state, x, weights[0], (*x.shape[:-1], self.hidden_size))
-        return self._step(functions.linear(x, weights[0], weights[2]), states, weights)
+        of_x = functions.linear(x, weights[0], weights[2])
+        return self._step()(of_x, states, weights[1], weights[3])
 
     def extra_repr(self) -> str:
         """The sizes, and the options that differ from the defaults."""
