@@ -226,8 +226,10 @@ for name, loss, text in (
 # A file keeps the training. Ctrl-C ends the training early, and the text is still written. Started
 # again, the program goes on where it ended:
 #
-#     python tutorials/examples/write_sonnets.py
+#     python -m tinynode.learn example write_sonnets
+#     python write_sonnets.py
 #
+# The first command writes the program into your folder.
 # With a folder `mynode` in the present folder, the program takes this engine, else the reference.
 # Measured on one core, in 21 to 94 seconds, by how busy the machine was:
 #

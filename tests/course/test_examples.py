@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tinynode_course import mynode
+from tinynode_course import command, mynode
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "tutorials" / "examples"
@@ -129,6 +129,38 @@ def test_a_table_that_cannot_be_read_is_an_error_and_stays(
     done = run_on_table(tmp_path, table)
     assert done.returncode != 0 and message in done.stderr, done.stderr
     assert (tmp_path / "mydata.csv").exists() == (table is not None)
+
+
+def test_a_learner_gets_a_program_without_a_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command.main(["example"]) == 0
+    listed = capsys.readouterr().out
+    assert all(path.stem in listed for path in EXAMPLES.glob("*.py"))
+    assert command.main(["example", "write_sonnets"]) == 0
+    assert "wrote write_sonnets.py" in capsys.readouterr().out
+    work = tmp_path / "write_sonnets.py"
+    assert work.read_bytes() == (EXAMPLES / "write_sonnets.py").read_bytes()
+    assert command.main(["example", "write_sonnets.py"]) == 0  # the same text: nothing is lost
+    work.write_text("mine")
+    assert command.main(["example", "write_sonnets"]) == 1 and work.read_text() == "mine"
+    assert "differs" in capsys.readouterr().err
+    assert command.main(["example", "sonnet"]) == 2
+    assert "write_sonnets" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_the_sonnets_are_written_ends_in_a_line(tmp_path: Path) -> None:
+    with write_sonnets(tmp_path, 1) as program:
+        assert program.stdout is not None
+        for line in program.stdout:
+            if line.startswith("temperature 1.0"):
+                program.send_signal(signal.SIGINT)
+                break
+        _, errors = program.communicate(timeout=100)
+    assert program.returncode == 1 and "Traceback" not in errors
+    assert errors.strip().startswith("stopped. Start the program again")
 
 
 def write_sonnets(folder: Path, updates: int) -> subprocess.Popen[str]:

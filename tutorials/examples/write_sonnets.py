@@ -107,7 +107,10 @@ def go_on(path, model, optimizer):
 
 # 4. the training
 class Stop:
-    """Ctrl-C: the present update ends, and the file is written; a second Ctrl-C ends at once."""
+    """Ctrl-C in the training: the present update ends, and the file is written.
+
+    A second Ctrl-C, or one after the training, ends the program at once: see the last lines.
+    """
 
     def __init__(self):
         self.asked = False
@@ -148,6 +151,7 @@ def train(model, tokenizer, path, updates):
             )
     if stop.asked:
         print(f"stopped; {path} has the training so far")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the training has ended
     for p, array in zip(model.parameters(), best[1], strict=True):
         p.array = array
 
@@ -189,4 +193,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("\nstopped. Start the program again: it goes on from the file of the training.")

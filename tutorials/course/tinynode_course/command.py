@@ -14,6 +14,7 @@ from typing import Any
 from tinynode.commands.command_line import Parser, positive_number, run_command
 from tinynode_course import (
     cost,
+    examples,
     exercises,
     grading,
     hunts,
@@ -88,6 +89,7 @@ def _parser() -> Parser:
     run.add_argument("--no-questions", action="store_true", help="ask for no prediction")
     review.add_arguments(_add(commands, "review", review.run, review.SUMMARY, False))
     hunts.add_arguments(_add(commands, "hunt", hunts.run, hunts.SUMMARY, False))
+    examples.add_arguments(_add(commands, "example", examples.run, examples.SUMMARY, False))
     _add(commands, "cost", cost.run, cost.SUMMARY, step=False)
     _add_for_teachers(commands)
     return parser
