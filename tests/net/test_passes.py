@@ -868,6 +868,22 @@ def test_a_dummy_gradient_has_no_zeros_to_keep(g: str) -> None:
     assert kept == ["zero_safe_multiply", "exp"]
 
 
+def test_zeros_of_zeros_of_a_dummy_gradient() -> None:
+    """A masked function of a dummy gradient depends on the dummy gradient."""
+    net = [
+        op("dummy_gradient", "x", "u"),
+        op("multiply", "ux", "h"),
+        op("keep_zeros", "huh", "m"),
+        op("keep_zeros", ["v", "m", "x"], "w"),
+        op("exp", "w", "y"),
+    ]
+    inputs = {"x": np.abs(X), "v": X}
+    simpler = simplify(net, ["y"], specs_of(net, inputs, N))
+    assert [str(one) for one in simpler] == ["y = exp(v)"]
+    net[3] = op("keep_zeros", ["v", "x", "m"], "w")
+    assert len(simplify(net, ["y"], specs_of(net, inputs, N))) > 1
+
+
 def test_other_zeros_are_kept() -> None:
     unchanged(drop_dummies, guarded("v"), ["y"], INPUTS)
 

@@ -418,9 +418,10 @@ def drop_dummies(operators: Operators, outputs: Collection[str], specs: ArraySpe
     kept = []
     for operator in operators:
         node_class = node_class_of(operator)
-        if node_class is KeepZeros and operator.input_names[1] in dummies:
-            operator = _without_zeros(operator, specs)
-        elif node_class is DummyGradient or not dummies.isdisjoint(operator.input_names):
+        reads = operator.input_names
+        if node_class is KeepZeros and reads[1] in dummies:
+            operator, reads = _without_zeros(operator, specs), reads[:1]
+        if node_class is DummyGradient or not dummies.isdisjoint(reads):
             dummies.update(operator.output_names)
         kept.append(operator)
     return kept

@@ -270,12 +270,13 @@ def constant_of(value: Any, where: str) -> Any:
 
 def unflatten(treedef: Any, values: Sequence[Any]) -> Any:
     """The nested value of a treedef, with ``values`` in the slots."""
-    if isinstance(treedef, Slot):
+    kind = type(treedef)
+    if kind is Slot:
         return values[treedef.position]
-    if isinstance(treedef, Plain | Number | ByIdentity):
-        return treedef.value
-    if isinstance(treedef, str):  # a key
+    if kind is str:  # a key
         return treedef
+    if kind is not Container:
+        return treedef.value
     items = [unflatten(item, values) for item in treedef.items]
     if treedef.kind is dict:
         keys = [unflatten(key, values) for key in treedef.keys]
