@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from course_site import served, wait_for
+from course_site import built_site, served, wait_for
 
 from tools import docs_pages
 
@@ -166,3 +166,37 @@ def test_the_site_in_a_browser(browser: Any, tmp_path: Path) -> None:
         outside = [url for url in requests if not url.startswith((home, "data:", "blob:"))]
         assert (outside, failed) == ([], [])
         page.close()
+
+
+def pages_of(site: Path) -> list[str]:
+    """All pages, and every twentieth page of the source, which one template makes."""
+    found = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
+    source = [page for page in found if page.startswith("source/")]
+    return [page for page in found if not page.startswith("source/")] + source[::20]
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_each_page_runs_without_a_word_in_the_console(browser: Any, tmp_path: Path) -> None:
+    """All pages of the site, about 220: three to four minutes on two busy cores."""
+    site = built_site(tmp_path)
+    pages = pages_of(site)
+    assert {"index.html", "play/index.html", "review/index.html", "film.html"} <= set(pages)
+    assert len([page for page in pages if page.startswith("tutorials/step")]) >= 27
+    said: list[str] = []
+    heard: dict[str, list[str]] = {}
+    with served(site) as home:
+        page = browser.new_page()
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("console", lambda m: said.append(m.text) if m.type in LOUD else None)
+        for name in pages:
+            said.clear()
+            page.goto(home + name.removesuffix("index.html"), wait_until="load")
+            if said:
+                heard[name] = [*said]
+        page.close()
+    assert heard == {}
+
+
+LOUD = ("error", "warning")
+"""The kinds of lines in the console that tell of a fault."""
