@@ -33,6 +33,8 @@ from accuracy.measure import DENSE, DTYPES, constant, errors, grid, results, tru
 from accuracy.rows import ROWS, Row
 from accuracy.special_rows import PREFIX, SPECIAL_ROWS, Called
 
+from tools import command_words
+
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "accuracy.md"
 HEAD = """# Accuracy
 
@@ -267,6 +269,7 @@ ALL_ROWS = [*ROWS, *SPECIAL_ROWS]
 
 
 def main() -> None:
+    command_words.read(__doc__)
     names = ("mpmath", "numpy", "scipy", "torch", "jax")
     counts = {"count": DENSE, "special_count": SPECIAL_COUNT}
     head = HEAD.format(**counts, **{name: version(name).partition("+")[0] for name in names})

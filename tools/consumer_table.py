@@ -19,6 +19,8 @@ os.environ["SCIPY_ARRAY_API"] = "1"  # before the import of SciPy
 
 import numpy as np
 
+from tools import command_words
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "array-api-calls.md"
 LIBRARIES = ("scipy", "scikit-learn", "array-api-extra", "xarray", "torch", "jax", "numpy")
@@ -133,6 +135,7 @@ def page() -> str:
 
 
 if __name__ == "__main__":
+    command_words.read(__doc__)
     warnings.simplefilter("ignore")
     PAGE.write_text(page(), encoding="utf-8")
     print(f"{PAGE.relative_to(ROOT)} is written")

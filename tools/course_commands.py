@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tinynode_course.execution import without_settings
 from tinynode_course.progress import write_atomically
+from tools import command_words
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "course-commands.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -58,6 +59,7 @@ def output(line: str, folder: str) -> str:
 
 
 def main() -> None:
+    command_words.read(__doc__)
     write_atomically(PAGE, with_outputs(PAGE.read_text(encoding="utf-8")))
     print(f"wrote {PAGE}")
 

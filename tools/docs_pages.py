@@ -29,7 +29,7 @@ from tinynode_course.cells import Cell, read
 from tinynode_course.execution import StepError, without_settings
 from tinynode_course.progress import write_atomically
 from tinynode_course.sources import Step
-from tools import function_pages, microgpt_page, source_pages
+from tools import command_words, function_pages, microgpt_page, source_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -206,4 +206,4 @@ def main(folder: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*command_words.read(__doc__, "FOLDER")))

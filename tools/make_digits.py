@@ -9,8 +9,8 @@ have equal digests, so no image is on both sides.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,9 @@ def content() -> bytes:
 
 
 def main() -> None:
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else TARGET
+    parser = argparse.ArgumentParser(description="Make digits.npz.")
+    parser.add_argument("path", metavar="PATH", nargs="?", type=Path, default=TARGET)
+    target = parser.parse_args().path
     target.write_bytes(content())
     print(f"{target}: {target.stat().st_size} bytes")
 

@@ -19,6 +19,7 @@ from tinynode_course import mynode, sources
 from tinynode_course.mynode import Excerpt
 from tinynode_course.progress import write_atomically
 from tinynode_course.sources import Step
+from tools import command_words
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
@@ -117,6 +118,7 @@ def _link(step: Step) -> str:
 
 
 def main() -> None:
+    command_words.read(__doc__)
     steps = sources.steps()
     folder = steps[0].notebook.parent
     folder.mkdir(exist_ok=True)

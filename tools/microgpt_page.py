@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 import tinynode as tn
+from tools import command_words
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "tutorials" / "examples"
@@ -247,4 +248,4 @@ def with_texts(page: str, texts: dict[str, str]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*command_words.read(__doc__, "FOLDER")))

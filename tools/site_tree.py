@@ -58,7 +58,7 @@ def _complete(text: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Make the pages, then the tree in a new folder."""
-    if len(arguments) != 1 or Path(arguments[0]).exists():
+    if len(arguments) != 1 or arguments[0].startswith("-") or Path(arguments[0]).exists():
         print("name a folder that does not exist", file=sys.stderr)
         return 2
     status = docs_pages.main(str(CACHE))
