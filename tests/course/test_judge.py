@@ -31,7 +31,7 @@ from judging import (
 )
 
 from tinynode.commands.command_line import CommandError
-from tinynode_course import command, grading, hunter, mynode, sources
+from tinynode_course import command, grading, hunter, mynode, report, sources
 from tinynode_course.judge import compare, keys, one, plans, process, submission
 from tinynode_course.judge import shelf as shelves
 from tinynode_course.judge.inside import lock, wire
@@ -404,12 +404,26 @@ def test_a_class_is_judged(tmp_path: Path) -> None:
     (tmp_path / "bob" / f"{SINGLE}.py").write_text(solution(SINGLE)[f"{SINGLE}.py"])
     after = judge(tmp_path, *folders, "--steps", f"05,{SINGLE}", "--json")
     results = json.loads(after.stdout)["results"]
+    (tmp_path / "all.json").write_text(after.stdout)
+    students = report.read(tmp_path / "all.json")
+    assert [one.name for one in students] == [one["folder"] for one in results]
+    assert command.main(["report", str(tmp_path / "all.json")]) == 0
+    one_of_all = ["report", str(tmp_path / "all.json"), "--passes", "05:1"]
+    assert command.main(one_of_all) == 2
     assert [one["passed"] for one in results] == [True, True, False, False]
     judge(tmp_path, folders[0], "--steps", f"05,{SINGLE}", "--gradescope", "results.json")
     tests = json.loads((tmp_path / "results.json").read_text())["tests"]
     assert tests and all(test["score"] == test["max_score"] for test in tests)
     assert judge(tmp_path, *folders, "--gradescope", "results.json").returncode == 2
     assert KEY not in after.stdout and keys.open_key(tmp_path / "teacher") not in after.stdout
+
+
+@pytest.mark.parametrize("text", ["[]", "3", "{}", "null", '{"format": "tinynode-class"}'])
+def test_a_damaged_key_is_named(text: str, tmp_path: Path) -> None:
+    (tmp_path / keys.NAME).write_text(text)
+    with pytest.raises(CommandError, match=r"cannot be read: .*class new") as error:
+        keys.open_key(tmp_path)
+    assert "attribute" not in str(error.value)
 
 
 HEARS_CTRL_C = (

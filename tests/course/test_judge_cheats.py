@@ -98,6 +98,10 @@ PACKAGE_CHEATS = {
         "        pass\nwhile True:\n    pass\n"
     ),
     "a process that stops itself": "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\n",
+    "reads of open files": (
+        "import os\nfor fd in os.listdir('/proc/self/fd'):\n"
+        "    open(f'/proc/self/fd/{fd}').read()\n"
+    ),
     "exit": "import sys\nsys.exit(0)\n",
     "os._exit": "import os\nos._exit(0)\n",
     "a crash": "import ctypes\nctypes.string_at(0)\n",
@@ -140,6 +144,29 @@ def test_a_package_that_cheats(name: str, tmp_path: Path, monkeypatch) -> None:
     assert all(found) and len(found) == 3
     assert time.monotonic() - start < 40.0
     assert set(process.children()) <= set(before)
+
+
+@ON_LINUX
+def test_a_read_of_the_pipe_ends_at_once(tmp_path: Path) -> None:
+    """The pipe of the judge has no other end to open: reads do not wait for the limit."""
+    text = """
+import os, pathlib
+said = []
+for fd in range(1, 64):
+    try:
+        said.append(os.read(fd, 10))
+    except OSError:
+        pass
+    try:
+        said.append(pathlib.Path(f"/proc/self/fd/{fd}").read_bytes())
+    except OSError:
+        pass
+raise ValueError(f"read: {set(said)}")
+"""
+    start = time.monotonic()
+    (said,) = reasons(SINGLE, write({f"{SINGLE}.py": text}, tmp_path / "eve"))
+    assert "ValueError: read: {b''}" in said
+    assert time.monotonic() - start < one.STEP.seconds
 
 
 @ON_LINUX
@@ -231,7 +258,7 @@ def test_an_answer_that_pretends(name: str, tmp_path: Path) -> None:
 def test_an_untouched_stub_has_no_points(tmp_path: Path) -> None:
     for name in ("vmap", "jacobians", "registry"):
         step = next(step for step in sources.steps() if step.name == name)
-        folder = write({step.work: step.stub.read_text()}, tmp_path / name)
+        folder = write({step.work: step.stub.read_text() + "# begun\n"}, tmp_path / name)
         assert all(reasons(name, folder))
 
 
@@ -280,7 +307,7 @@ def test_links_and_pipes_are_no_work(tmp_path: Path) -> None:
     (folder / "jacobians.py").mkdir()
     (folder / "mynode").symlink_to(solutions / "step01")
     found = submission.read(folder, grading.with_exercise())
-    assert found.files == {} and len(found.remarks) == 4
+    assert found.files == {} and len(found.remarks) == 5
     (folder / "mynode").unlink()
     (folder / "mynode").mkdir()
     (folder / "mynode" / "core").symlink_to(solutions / "step01" / "core")
@@ -311,6 +338,32 @@ def test_a_folder_that_shadows_libraries(tmp_path: Path) -> None:
     assert reasons(SINGLE, folder) == [""]
     found = submission.read(folder, grading.with_exercise())
     assert "tinynode" in found.remarks[0] and "numpy.py" in found.remarks[0]
+
+
+def test_work_that_is_no_file_fails_with_the_reason(tmp_path: Path) -> None:
+    for work in ("mynode/__init__.py", "registry.py"):
+        (tmp_path / "eve" / work).mkdir(parents=True)
+    (tmp_path / "bob").mkdir()
+    (tmp_path / "bob" / "mynode").write_text("")
+    for name, key, words in (
+        ("eve", "step05", "expected a file, got a folder"),
+        ("eve", "registry", "expected a file, got a folder"),
+        ("bob", "step05", "mynode is no folder"),
+    ):
+        student = submission.read(tmp_path / name, grading.with_exercise())
+        result = one.Judge(student).step(step_of(key), plan(key))
+        assert (result["state"], result["passed"], result["checks"]) == ("failed", False, [])
+        assert words in result["stopped"]["text"][0] and words in student.remarks[0]
+
+
+def test_an_untouched_stub_in_a_file_is_not_started(tmp_path: Path) -> None:
+    step = step_of("registry")
+    text = step.stub.read_text().replace("\n", "\r\n") + "\n"
+    for content, state in ((text, "not started"), (text + "x = 1\n", "failed")):
+        student = submission.read(
+            write({step.work: content}, tmp_path / state), grading.with_exercise()
+        )
+        assert one.Judge(student).step(step, plan("registry"))["state"] == state
 
 
 def test_a_stuck_package_is_run_once(tmp_path: Path, monkeypatch) -> None:

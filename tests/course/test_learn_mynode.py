@@ -167,6 +167,24 @@ def test_a_skipped_step_is_taken_and_named(learn) -> None:
     assert "0 + 1" in Path("mynode/core/a.py.old-1").read_text()
 
 
+def test_take_keeps_a_copy_of_the_learner_s_lines_alone(learn) -> None:
+    for key in ("1", "2"):
+        status, said = learn("take", key)
+        assert status == 0 and "kept your" not in said
+    learn("start", "1")
+    assert not list(Path("mynode").rglob("*.old-*"))
+    A.write_text(A.read_text().replace("def two():", "def two():\n    # mine"))
+    assert "kept your mynode/core/a.py as a.py.old-1" in learn("take", "2")[1]
+    assert "# mine" in Path("mynode/core/a.py.old-1").read_text()
+
+
+def test_all_open_steps_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["start", "bytes"]) == 2
+    said = capsys.readouterr().err
+    assert "builds on step 01, which is open" in said and "Then come 02, 03, " in said
+    assert "12, 13, in this order" in said
+
+
 def test_what_a_stub_gives_is_not_the_learner_s(course: Path, learn) -> None:
     stub = course / "exercises/step01/core/a.py"
     stub.write_text(stub.read_text() + "\n\ndef three():\n    return 3\n")

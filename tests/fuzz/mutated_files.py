@@ -201,7 +201,7 @@ def read_progress(path: Path) -> Any:
 
 
 def read_report(path: Path) -> Any:
-    students = [report.read(path)]
+    students = report.read(path)
     keys = report.keys_of(students)
     return (
         [*report.as_text(students, keys)],

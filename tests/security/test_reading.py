@@ -665,7 +665,8 @@ def test_json_in_the_encodings_of_editors_and_shells_is_read(
     assert progress.warnings == [] and progress.of("13") == {"cell": "\u00e9"}
     head = {"format": report.grading.FORMAT, "version": report.grading.VERSION, "steps": []}
     (tmp_path / "ada.json").write_bytes(json.dumps(head).encode(encoding))
-    assert report.read(tmp_path / "ada.json").steps == {}
+    (ada,) = report.read(tmp_path / "ada.json")
+    assert ada.steps == {}
 
 
 def test_facts_of_wrong_types_are_left_out(tmp_path: Path) -> None:

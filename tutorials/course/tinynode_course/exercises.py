@@ -82,14 +82,16 @@ def require_earlier(step: Step, progress: Progress) -> None:
     Raises:
         CommandError: An earlier step was neither passed nor taken; the message has the commands.
     """
-    for earlier in mynode.earlier(step):
-        facts = progress.of(earlier.key)
-        if not (facts.get("passed") or facts.get("taken")):
-            raise CommandError(
-                f"step {step.key} builds on step {earlier.key}, which is open. Do step "
-                f"{earlier.key} first: {PROGRAM} start {earlier.key}; or take its reference: "
-                f"{PROGRAM} take {earlier.key}"
-            )
+    facts = {earlier.key: progress.of(earlier.key) for earlier in mynode.earlier(step)}
+    left = [key for key, one in facts.items() if not (one.get("passed") or one.get("taken"))]
+    if not left:
+        return
+    first, *later = left
+    more = f" Then come {', '.join(later)}, in this order." if later else ""
+    raise CommandError(
+        f"step {step.key} builds on step {first}, which is open. Do step {first} first: "
+        f"{PROGRAM} start {first}; or take its reference: {PROGRAM} take {first}.{more}"
+    )
 
 
 def add_stubs(step: Step, package: Path) -> dict[str, list[str]]:
@@ -302,7 +304,7 @@ def take(options: argparse.Namespace) -> int:
     results = {p: edited(p, mynode.taken, old, step.key, p) for p, old in texts.items()}
     for path, (new, names) in results.items():  # no file is written before all are edited
         file, old = package / path, texts[path]
-        kept = write_file(file, new, keep=bool(old) and new != old)
+        kept = write_file(file, new, keep=loses_work(path, old, new))
         if kept is not None:
             print(f"kept your {NAME}/{path} as {kept.name}")
         found = mynode.definitions(new)
@@ -311,6 +313,23 @@ def take(options: argparse.Namespace) -> int:
     progress.note(step.key, started=True, taken=record)
     say_next(progress, step)
     return 0
+
+
+def loses_work(path: str, old: str, new: str) -> bool:
+    """True if a text of a learner's definition is in the old file, and not in the new one.
+
+    Stubs and definitions of the reference are not the learner's.
+    """
+    known = {one.text for one in mynode.definitions(new).values()}
+    lost = [one.text for one in mynode.definitions(old).values() if one.text not in known]
+    if not lost:
+        return False
+    for step in mynode.builders():
+        for folder in (step.stub, step.part):
+            file = folder / path
+            text = file.read_text(encoding="utf-8") if file.is_file() else ""
+            known |= {one.text for one in mynode.definitions(text).values()}
+    return any(text not in known for text in lost)
 
 
 def digest(definition: Definition) -> str:

@@ -26,7 +26,11 @@ from tinynode_course import grading, sources
 from tinynode_course.judge import gradescope
 from tinynode_course.progress import write_file
 
-SUMMARY = "make a table of a class from the files of check all --json"
+SUMMARY = "make a table of a class from files of check all --json, or of class judge --json"
+
+CLASS_FORMAT = "tinynode-class-results"
+"""The format of ``class judge --json``: ``results`` is a list of documents."""
+CLASS_VERSION = 1
 
 SIGNS = {"passed": "x", "passed earlier": "x", "failed": "o", "not started": ".", "absent": "."}
 """The signs of a state in the table of text."""
@@ -119,10 +123,11 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.passes is not None or options.gradescope is not None:
         return _run_on_one(options)
-    students, status = [], 0
+    students: list[Student] = []
+    status = 0
     for name in options.files:
         try:
-            students.append(read(Path(name)))
+            students += read(Path(name))
         except CommandError as error:
             print(f"left out: {error}", file=sys.stderr)
             status = 2
@@ -140,7 +145,13 @@ def _run_on_one(options: argparse.Namespace) -> int:
     """Write ``results.json``, or say by the exit status if a check passes."""
     if len(options.files) != 1:
         raise CommandError("--passes and --gradescope need one FILE")
-    content = read_document(Path(options.files[0]))
+    documents = read_documents(Path(options.files[0]))
+    if len(documents) != 1:
+        raise CommandError(
+            f"--passes and --gradescope need the results of one learner; {options.files[0]} has "
+            f"{len(documents)}: take a file of the folder results of the class"
+        )
+    (content,) = documents
     if options.gradescope is not None:
         write_file(Path(options.gradescope), gradescope.results(content))
         print(f"wrote {Path(options.gradescope)}")
@@ -157,38 +168,54 @@ def _run_on_one(options: argparse.Namespace) -> int:
     return 0 if any(check["passed"] for check in chosen) else 1
 
 
-def read(path: Path) -> Student:
-    """The results of a file, as a learner.
+def read(path: Path) -> list[Student]:
+    """The learners of a file: of ``check all --json`` one, of ``class judge --json`` the class.
 
     Raises:
-        CommandError: The file is missing, or no result of ``check --json``.
+        CommandError: The file is missing, or has no results.
     """
-    return student(path.stem, read_document(path))
+    documents = read_documents(path)
+    if len(documents) == 1:
+        return [student(path.stem, documents[0])]
+    return [student(one["folder"], one) for one in documents]
 
 
-def read_document(path: Path) -> dict[str, Any]:
-    """The results of a file.
+def read_documents(path: Path) -> list[dict[str, Any]]:
+    """The results of a file: a document, or those of a class.
 
     Raises:
-        CommandError: The file is missing, or no result of ``check --json``.
+        CommandError: The file is missing, or has no results.
     """
+    documents: list[dict[str, Any]]
     try:
         content = parse_json(read_file(path, MOST_TEXT))
-        version = entry(content, "version", int, where="results")
-        if content.get("format") != grading.FORMAT or version != grading.VERSION:
-            raise ValueError(f"expected version {grading.VERSION} of {grading.FORMAT}")
-        steps = entry(content, "steps", list, where="results")
-        for number, one in enumerate(steps):
-            _check_results(one, f"steps: {number}")
+        if isinstance(content, dict) and content.get("format") == CLASS_FORMAT:
+            if content.get("version") != CLASS_VERSION:
+                raise ValueError(f"expected version {CLASS_VERSION} of {CLASS_FORMAT}")
+            documents = entry(content, "results", list, where="class")
+            for number, one in enumerate(documents):
+                _check_document(one, f"results: {number}")
+                entry(one, "folder", str, where=f"results: {number}")
+        else:
+            documents = [content]
+            _check_document(content, "results")
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}") from None
     except ValueError as error:
         raise CommandError(
             f"{path} has no results of this version: make it by  check all --json > {path.name}  "
-            f"The reason: {printable(str(error))}."
+            f"or by  class judge ... --json > {path.name}  The reason: {printable(str(error))}."
         ) from None
-    document: dict[str, Any] = content
-    return document
+    return documents
+
+
+def _check_document(content: Any, where: str) -> None:
+    """Refuse results of another format or version, or with wrong entries."""
+    version = entry(content, "version", int, where=where)
+    if content.get("format") != grading.FORMAT or version != grading.VERSION:
+        raise ValueError(f"expected version {grading.VERSION} of {grading.FORMAT}")
+    for number, one in enumerate(entry(content, "steps", list, where=where)):
+        _check_results(one, f"steps: {number}")
 
 
 def student(name: str, content: dict[str, Any]) -> Student:

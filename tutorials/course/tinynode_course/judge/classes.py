@@ -279,7 +279,8 @@ def print_results(results: Sequence[dict[str, Any]], options: argparse.Namespace
     students = [report.student(result["folder"], result) for result in results]
     found = report.keys_of(students)
     if options.json:
-        print(json.dumps({"format": "tinynode-class-results", "version": 1, "results": results}))
+        document = {"format": report.CLASS_FORMAT, "version": report.CLASS_VERSION}
+        print(json.dumps({**document, "results": results}))
     else:
         for line in report.as_text(students, found):
             print(line)

@@ -20,6 +20,7 @@ import numpy as np
 
 from tinynode.atomic_file import replace_file
 from tinynode.commands.command_line import CommandError
+from tinynode.errors import describe
 from tinynode.safe_files import entry, parse_json, read_file
 
 FORMAT = "tinynode-class"
@@ -56,6 +57,8 @@ def open_key(folder: Path) -> str:
     """
     try:
         content = parse_json(read_file(folder / NAME, 10_000))
+        if not isinstance(content, dict):
+            raise ValueError(f"expected an object with a key, got {describe(content)}")
         if content.get("format") != FORMAT or content.get("version") != VERSION:
             raise ValueError(f"expected version {VERSION} of {FORMAT}")
         key: str = entry(content, "key", str, where=NAME)
@@ -63,8 +66,10 @@ def open_key(folder: Path) -> str:
         raise CommandError(
             f"{folder} is no folder of a class: make one by  class new {folder}"
         ) from None
-    except (OSError, ValueError, AttributeError) as error:
-        raise CommandError(f"{folder / NAME} cannot be read: {error}") from None
+    except (OSError, ValueError) as error:
+        raise CommandError(
+            f"{folder / NAME} cannot be read: {error}; make a new class by  class new FOLDER"
+        ) from None
     return key
 
 

@@ -49,6 +49,10 @@ class Judge:
         result |= {"passed": False, "checks": [], "stopped": None, "read_solution": []}
         result |= {"hidden": None, "definitions": None, "same_as_reference": []}
         result |= {"attempts": 0, "hints": 0, "hunt": None}
+        left_out = self.student.why_left_out(step)
+        if one is not None and left_out:
+            stopped = {"kind": "left out", "text": [f"{step.work}: {left_out}"]}
+            return {**result, "state": "failed", "stopped": stopped}
         if one is None or not self.student.has(step):
             return result
         reasons = self._reasons(step, one)

@@ -13,6 +13,7 @@ import json
 import os
 import selectors
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -82,10 +83,13 @@ def events(job: dict[str, Any], limits: ChildLimits) -> Iterator[dict[str, Any]]
         Stopped: The child did not come to its end. The events before count.
     """
     spared = children()
-    reading, writing = os.pipe()
+    ours, theirs = socket.socketpair()  # no program opens a socket by /proc/self/fd, to read it
+    ours.shutdown(socket.SHUT_WR)
+    writing = theirs.fileno()
     job = {**job, "seconds": limits.total, "megabytes": limits.megabytes, "pipe": writing}
     with contextlib.ExitStack() as stack:
-        stack.callback(os.close, reading)
+        stack.callback(ours.close)
+        stack.callback(theirs.close)
         with tempfile.TemporaryDirectory(prefix="tinynode-judge-") as empty:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-B", str(INSIDE)],
@@ -98,10 +102,10 @@ def events(job: dict[str, Any], limits: ChildLimits) -> Iterator[dict[str, Any]]
                 start_new_session=True,
             )
             stack.callback(kill_all, process, spared)
-            os.close(writing)
+            theirs.close()
             with contextlib.suppress(BrokenPipeError), process.stdin as stdin:  # type: ignore[union-attr]
                 stdin.write(json.dumps(job).encode() + b"\n")
-            yield from _read(reading, process, limits)
+            yield from _read(ours.fileno(), process, limits)
 
 
 def _read(

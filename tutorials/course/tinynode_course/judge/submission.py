@@ -72,12 +72,14 @@ class Submission:
     """The texts of the judged files, and sentences about other files.
 
     ``package`` is the folder of the student's engine: ``mynode``, or that of an adapter.
+    ``left_out`` has the reasons for judged files that cannot be read, by path.
     """
 
     name: str
     files: dict[str, bytes] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
     package: str = NAME
+    left_out: dict[str, str] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -86,8 +88,14 @@ class Submission:
         return keys.digest(*parts)
 
     def has(self, step: Step) -> bool:
-        """True if there is work for a step."""
-        return step.work in self.files
+        """True if there is work for a step: a file that is no untouched stub."""
+        if step.work not in self.files:
+            return False
+        return step.builds or _words(self.files[step.work]) != _words(step.stub.read_bytes())
+
+    def why_left_out(self, step: Step) -> str:
+        """The reason why the work for a step cannot be judged; "" without such a reason."""
+        return self.left_out.get(step.work, "")
 
     def write(self, folder: Path, wanted: str) -> None:
         """Write the engine and the wanted file into a folder."""
@@ -157,6 +165,8 @@ def _collect(found: Submission, top: Path, wanted: set[str]) -> None:
         for one in sorted(entries, key=_name_of):
             if one.name == found.package and one.is_dir(follow_symlinks=False):
                 _collect_package(found, top, found.package, 0)
+            elif one.name == found.package:
+                _leave_out(found, f"{one.name}/__init__.py", f"{one.name} is no folder")
             elif one.name in wanted:
                 _add(found, top, one.name)
             elif one.is_dir() or one.name.endswith(".py"):
@@ -175,20 +185,20 @@ def _name_of(one: os.DirEntry[str]) -> str:
 
 
 def _collect_package(found: Submission, top: Path, path: str, depth: int) -> None:
+    is_near = depth < MOST_DEPTH
     with os.scandir(top / path) as entries:
         for one in sorted(entries, key=_name_of):
             inner = f"{path}/{one.name}"
-            if one.is_dir(follow_symlinks=False) and one.name != "__pycache__":
-                if depth < MOST_DEPTH:
-                    _collect_package(found, top, inner, depth + 1)
-            elif one.name.endswith(".py"):
+            if one.name.endswith(".py"):
                 _add(found, top, inner)
+            elif one.is_dir(follow_symlinks=False) and one.name != "__pycache__" and is_near:
+                _collect_package(found, top, inner, depth + 1)
 
 
 def _add(found: Submission, top: Path, path: str) -> None:
     """Read a regular file of a usual size, or say why not."""
     if len(found.files) >= MOST_FILES:
-        found.remarks.append(f"{path}: left out, since there are more than {MOST_FILES} files")
+        _leave_out(found, path, f"there are more than {MOST_FILES} files")
         return
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe does not wait for a writer
@@ -197,5 +207,17 @@ def _add(found: Submission, top: Path, path: str) -> None:
             if not stat.S_ISREG(facts.st_mode) or facts.st_size > MOST_FILE:
                 raise OSError(22, f"no usual file of at most {MOST_FILE} bytes")
             found.files[path] = file.read(MOST_FILE)
+    except IsADirectoryError:
+        _leave_out(found, path, "expected a file, got a folder")
     except OSError as error:
-        found.remarks.append(f"{path}: left out: {error.strerror or error}")
+        _leave_out(found, path, error.strerror or str(error))
+
+
+def _leave_out(found: Submission, path: str, reason: str) -> None:
+    found.left_out[path] = reason
+    found.remarks.append(f"{path}: left out: {reason}")
+
+
+def _words(content: bytes) -> list[bytes]:
+    """The content without line ends and blanks, for a comparison with a stub."""
+    return content.split()
