@@ -178,7 +178,10 @@ def test_take_keeps_a_copy_of_the_learner_s_lines_alone(learn) -> None:
     assert "# mine" in Path("mynode/core/a.py.old-1").read_text()
 
 
-def test_all_open_steps_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_open_steps_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     assert command.main(["start", "bytes"]) == 2
     said = capsys.readouterr().err
     assert "builds on step 01, which is open" in said and "Then come 02, 03, " in said
