@@ -16,6 +16,7 @@ import numpy
 from numpy.lib.stride_tricks import as_strided
 
 from tinynode.devices import Arrays, Fallback
+from tinynode.devices.products import matrix_product
 from tinynode.functions.convolution import Conv2d, Conv2dGradW, Conv2dGradX
 from tinynode.functions.image_windows import Windows
 from tinynode.functions.pooling import MaxPool2dGrad, require_winners
@@ -76,7 +77,7 @@ def conv2d(node: Any, x: Any, w: Any) -> Any:
     y = numpy.empty((len(x), *node.counts, len(w)), x.dtype)
     for part in parts(len(x), len(kernels) * math.prod(node.counts)):
         columns = unfold(images[part], node.windows, node.counts)
-        numpy.matmul(columns, kernels, y[part].reshape(-1, len(w)))
+        matrix_product(columns, kernels, y[part].reshape(-1, len(w)))
     return (y.transpose(0, 3, 1, 2),)
 
 
@@ -90,7 +91,7 @@ def conv2d_gradient_w(node: Any, x: Any, gy: Any) -> Any:
     total = numpy.zeros((size, out), x.dtype)
     for part in parts(len(x), size * math.prod(counts)):
         columns = unfold(images[part], node.windows, counts)
-        total += columns.T @ gradients[part].reshape(-1, out)
+        total += matrix_product(columns.T, gradients[part].reshape(-1, out))
     gw = total.reshape(*node.windows.size, x.shape[1], out).transpose(3, 2, 0, 1)
     return (numpy.ascontiguousarray(gw),)
 
@@ -113,7 +114,7 @@ def conv2d_gradient_x(node: Any, gy: Any, w: Any) -> Any:
         columns = numpy.empty((len(matrix), channels), gy.dtype)
         target = gx[part]
         for kernel, (rows, cols) in zip(kernels, indexes, strict=True):
-            numpy.matmul(matrix, kernel, columns)
+            matrix_product(matrix, kernel, columns)
             target[:, rows, cols] += columns.reshape(len(target), oh, ow, channels)
     rows, cols = node.windows.padding
     gx = gx[:, rows : rows + node.image[0], cols : cols + node.image[1]]

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy
 
 from tinynode import functions
+from tinynode.devices.products import matrix_product
 from tinynode.functions import activation, gaussian
 from tinynode.functions.attributes import Place, Slice
 from tinynode.net.helpers import StopGradient
@@ -103,7 +104,7 @@ def _matmul(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     if any(transposed) and (len(x) != 2 or len(y) != 2):
         return  # of a stack, each matrix is transposed
     if len(y) > 2 <= len(x) or len(x) == 1 or len(y) == 1:
-        to.call(numpy.matmul, reads, writes)
+        to.call(matrix_product, reads, writes)
     elif len(x) >= 2 == len(y):
         _product(to, reads, writes, transposed)
 
@@ -130,14 +131,14 @@ def _product(to: Draft, reads: Names, writes: Names, transposed: tuple[bool, boo
         if transposed[i]:
             names[i] = to.fresh(to.shape(name)[::-1], name)
             to.view(methodcaller("transpose"), name, names[i])
-    function = numpy.matmul if is_flat else product
+    function = matrix_product if is_flat else product
     to.call(FORMULAS[functions.Multiply] if is_outer else function, tuple(names), writes)
 
 
 def product(x: Any, y: Any, out: Any) -> None:
     """x y for x (..., n, k) and y (k, m), the leading axes of x flattened: one call of BLAS."""
     n = math.prod(x.shape[:-1])
-    numpy.matmul(x.reshape(n, x.shape[-1]), y, out.reshape(n, y.shape[1]))
+    matrix_product(x.reshape(n, x.shape[-1]), y, out.reshape(n, y.shape[1]))
 
 
 PRODUCTS = {functions.Linear, functions.MatMul, functions.MatMulOfTransposed}
@@ -160,7 +161,7 @@ def free_matrices(operators: Sequence[Operator], outputs: Collection[str]) -> se
 def _linear(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     y = writes[0] if len(reads) == 2 else to.fresh(to.shape(writes[0]), writes[0])
     if len(to.shape(reads[0])) == 1:
-        to.call(numpy.matmul, (reads[1], reads[0]), (y,))
+        to.call(matrix_product, (reads[1], reads[0]), (y,))
     else:
         to.columns |= {y} if writes[0] in to.columns else set()
         _product(to, reads[:2], (y,), (False, True))

@@ -32,10 +32,10 @@ import tinynode as tn
 import tinynode_fast
 import tinynode_numpy
 from tinynode import nn, show
-from tinynode.devices import Fallback, fallback_uses, kernel_uses
+from tinynode.devices import Fallback, fallback_uses, kernel_uses, threads
 from tinynode.functions import convolution, pooling
 from tinynode.functions.image_windows import Windows
-from tinynode_fast import images, threads
+from tinynode_fast import images
 
 F = tn.functions
 RNG = np.random.default_rng(0)
@@ -321,7 +321,7 @@ def copy(x, y):
 {early}
 threading.Thread(target=work).start()
 """
-IMPORTS = "import numpy, tinynode; from tinynode_fast import threads"
+IMPORTS = "import numpy, tinynode; from tinynode.devices import threads"
 USED = "; copy(numpy.ones(1 << 21), numpy.zeros(1 << 21))"
 
 

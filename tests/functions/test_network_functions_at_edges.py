@@ -1547,9 +1547,9 @@ def test_a_stack_times_a_matrix_is_one_product(
     rng, matmul = np.random.default_rng(0), np.matmul
     shapes: list[tuple[int, ...]] = []
 
-    def spy(x: Any, y: Any) -> Any:
+    def spy(x: Any, y: Any, out: Any = None) -> Any:
         shapes.append(x.shape)
-        return matmul(x, y)
+        return matmul(x, y, out)
 
     x, w, b = (rng.standard_normal(shape) for shape in ((*leading, 4), (5, 4), (5,)))
     expected = x @ w.T

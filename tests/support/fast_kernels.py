@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from tinynode_fast import threads
+from tinynode.devices import threads
 from tinynode_fast.limits import LIMITS, Limits
 from tinynode_fast.native import calls
 

@@ -15,6 +15,7 @@ from tinynode.core.array_arguments import constant_beside, raw_of
 from tinynode.core.function_node import Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, any_true, namespace_of, without_hidden_axes
+from tinynode.devices.products import matrix_product
 from tinynode.functions.decompositions import SINGULAR, SquareMatrixNode, column, named_call
 from tinynode.functions.products import matmul, matrix_transpose
 from tinynode.functions.shapes import moveaxis, reshape
@@ -72,7 +73,7 @@ class CofactorsGrad(SquareMatrixNode):
             return (from_minors(g, cofactors(minors(x))),)
         w = transpose(named_call("inv", xp.linalg.inv, x, cure=SINGULAR))
         along = xp.sum(g * w, axis=(-2, -1))[..., None, None]
-        turned = xp.matmul(xp.matmul(w, transpose(g)), w)
+        turned = matrix_product(matrix_product(w, transpose(g)), w)
         return (determinant[..., None, None] * (along * w - turned),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
@@ -144,7 +145,7 @@ def from_minors(g: Array, parts: Array) -> Array:
     weighted = (alternating(g) * g)[..., None, None] * parts
     weighted = xp.reshape(xp.moveaxis(weighted, -3, -2), (*g.shape[:-2], length, length))
     choice = choice_of_rows(g)
-    return xp.matmul(xp.matmul(xp.linalg.matrix_transpose(choice), weighted), choice)
+    return matrix_product(matrix_product(xp.linalg.matrix_transpose(choice), weighted), choice)
 
 
 def kept_rows(x: Array) -> Array:

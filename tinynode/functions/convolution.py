@@ -34,6 +34,7 @@ from tinynode.devices import (
     put_sum,
     widened_array,
 )
+from tinynode.devices.products import matrix_product
 from tinynode.errors import OperandError, SizeError, describe, short_text, unknown_keywords
 from tinynode.functions.attributes import Count, Counts, Lengths
 from tinynode.functions.checked import checked_length
@@ -197,7 +198,7 @@ class Conv2d(FunctionNode):
         y = xp.empty(shape, dtype=x.dtype, device=x.device)
         for part in _batches(x, x.shape, self.windows, self.counts):
             columns = unfold_images(x[part, ...], self.windows, self.counts)
-            product = xp.matmul(kernels, _columns_as_matrices(columns, self.groups))
+            product = matrix_product(kernels, _columns_as_matrices(columns, self.groups))
             images = xp.reshape(product, (w.shape[0], part.stop - part.start, *self.counts))
             y = put(y, (part, ...), xp.permute_dims(images, (1, 0, 2, 3)))
         return (y,)
@@ -266,7 +267,7 @@ class Conv2dGradX(FunctionNode):
         gx = xp.empty(shape, dtype=gy.dtype, device=gy.device)
         for part in _batches(gy, shape, self.windows, counts):
             gradients = gy[part, ...]
-            product = xp.matmul(kernels, _images_as_matrices(gradients, self.groups))
+            product = matrix_product(kernels, _images_as_matrices(gradients, self.groups))
             columns = (shape[1], *self.windows.size, gradients.shape[0], *counts)
             wide = widened_array(xp.reshape(product, columns))  # products of float16, sums not
             folded = fold_columns(wide, self.windows, self.image)
@@ -311,7 +312,7 @@ class Conv2dGradW(FunctionNode):
         for part in _batches(x, x.shape, self.windows, counts):
             columns = unfold_images(x[part, ...], self.windows, counts)
             gradients = xp.matrix_transpose(_images_as_matrices(gy[part, ...], self.groups))
-            total += xp.matmul(_columns_as_matrices(columns, self.groups), gradients)
+            total += matrix_product(_columns_as_matrices(columns, self.groups), gradients)
         gw = xp.astype(xp.matrix_transpose(total), x.dtype, copy=False)
         return (xp.reshape(gw, (out, channels, *self.windows.size)),)
 

@@ -12,6 +12,7 @@ from typing import Any
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, einsum_array, namespace_of, sum_array, vecdot_array
+from tinynode.devices.products import matrix_product
 from tinynode.errors import OperandError, describe
 from tinynode.functions import guards
 from tinynode.functions.arithmetic import BroadcastingNode, multiply
@@ -163,7 +164,7 @@ def product_of_matrices(x: Array, y: Array) -> Array:
     """
     if x.shape[1] == 1:
         return x * y
-    return namespace_of(x).matmul(x, y)
+    return matrix_product(x, y)
 
 
 FEW_ROWS, MANY_COLUMNS = range(8, 129), 128
@@ -177,11 +178,11 @@ def matmul_array(x: Array, y: Array) -> Array:
     """
     xp, leading = namespace_of(x), x.shape[:-1]
     if len(leading) > 1 and len(y.shape) == 2:
-        z = xp.matmul(xp.reshape(x, (math.prod(leading), x.shape[-1])), y)
+        z = matrix_product(xp.reshape(x, (math.prod(leading), x.shape[-1])), y)
         return xp.reshape(z, (*leading, y.shape[1]))
     if len(y.shape) == 2 and y.shape[1] >= MANY_COLUMNS and leading and leading[0] in FEW_ROWS:
-        return xp.matmul(y.mT, x.mT).mT
-    return xp.matmul(x, y)
+        return matrix_product(y.mT, x.mT).mT
+    return matrix_product(x, y)
 
 
 def matmul(x: Any, y: Any) -> Variable:

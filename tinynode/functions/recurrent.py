@@ -18,6 +18,7 @@ from tinynode.core.backprop import grad
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, Arrays, any_true, is_integer, namespace_of, put, sum_array
+from tinynode.devices.products import matrix_product
 from tinynode.errors import OperandError, describe
 from tinynode.functions.activation import relu
 from tinynode.functions.attributes import Axes, Count, Length
@@ -238,7 +239,7 @@ class _StepsGradient(FunctionNode):
         xp = namespace_of(gz)
         rows = gz.shape[0] * gz.shape[1]
         flat = xp.reshape(gz, (rows, gz.shape[2]))
-        return xp.matmul(flat.mT, xp.reshape(before, (rows, before.shape[2])))
+        return matrix_product(flat.mT, xp.reshape(before, (rows, before.shape[2])))
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         cut = [_cut(x) for x in self.get_retained_inputs()]
@@ -299,7 +300,7 @@ class LSTMSteps(_AllSteps):
         y = xp.empty((steps, n, size), dtype=x.dtype, device=x.device)
         cells = xp.empty((steps, n, size), dtype=x.dtype, device=x.device)
         for t in steps_in_order(steps, self.reverse):
-            z = xp.matmul(h, weight)
+            z = matrix_product(h, weight)
             z += of_x[t, ...]
             z = xp.tanh(z)
             z *= scale
@@ -363,7 +364,7 @@ class LSTMStepsGrad(_StepsGradient):
             first = factors[t, :3, ...] * gc
             gx = put(gx, (t, ..., slice(0, 3), slice(None)), xp.permute_dims(first, (1, 0, 2)))
             gx = put(gx, (t, ..., 3, slice(None)), factors[t, 3, ...] * gh)
-            gh = xp.matmul(xp.reshape(gx[t, ...], (n, 4 * size)), w)
+            gh = matrix_product(xp.reshape(gx[t, ...], (n, 4 * size)), w)
             gc *= f[t, ...]
         gx = xp.reshape(gx, (steps, n, 4 * size))
         return gx, gh, gc, self.of_weight(gx, self.before(first_h, y))
@@ -399,7 +400,7 @@ class GRUSteps(_AllSteps):
         y = xp.empty((steps, *h.shape), dtype=x.dtype, device=x.device)
         parts = xp.empty((steps, *h.shape), dtype=x.dtype, device=x.device)
         for t in steps_in_order(steps, self.reverse):
-            of_h = xp.matmul(h, weight)
+            of_h = matrix_product(h, weight)
             if bias is not None:
                 of_h += bias
             part = of_h[:, both:]
@@ -464,7 +465,7 @@ class GRUStepsGrad(_StepsGradient):
             row = xp.reshape(factors[t, ...] * gh[:, None, :], (n, 3 * size))
             ga = put(ga, (t, ...), row)
             gh = gh * z[t, ...]
-            gh += xp.matmul(row, w)
+            gh += matrix_product(row, w)
         gx = xp.concat([ga[..., : 2 * size], of_n * totals], axis=-1)
         found = (gx, gh, self.of_weight(ga, before))
         return (*found, sum_array(ga, (0, 1), dtype=ga.dtype)) if b else found

@@ -13,6 +13,7 @@ from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
+from tinynode.devices.products import matrix_product
 from tinynode.errors import InvalidType, unknown_keywords
 from tinynode.functions import guards
 from tinynode.functions.checked import checked_flag
@@ -77,7 +78,7 @@ def _substituted(a: Array, b: Array) -> Array:
         stop = min(start + BLOCK, n)
         rest = b[..., start:stop, :]
         if x is not None:
-            rest = rest - xp.matmul(a[..., start:stop, stop:], x)
+            rest = rest - matrix_product(a[..., start:stop, stop:], x)
         square = a[..., start:stop, start:stop]
         block = named_call(
             "solve_triangular", xp.linalg.solve, square, rest, cure=ZERO_ON_DIAGONAL

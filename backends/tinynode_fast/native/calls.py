@@ -14,11 +14,11 @@ from typing import Any
 import numpy
 
 from tinynode.devices import Arrays
+from tinynode.devices.threads import in_shares, thread_count
 from tinynode.errors import NetError, describe
 from tinynode_fast.limits import LIMITS
 from tinynode_fast.native.cache import NotBuiltError
 from tinynode_fast.native.nests import Nest
-from tinynode_fast.threads import in_shares, thread_count
 
 _place, _buffer = ctypes.addressof, ctypes.c_char.from_buffer
 

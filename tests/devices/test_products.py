@@ -1,0 +1,202 @@
+"""Products in shares: the results of NumPy, on one thread of BLAS."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinynode as tn
+import tinynode_fast
+from tinynode.devices import products
+from tinynode.devices.products import BlasThreads, matrix_product
+
+SHAPES = [
+    ((50, 40), (40, 30)),
+    ((30, 40), (40, 50)),  # in shares of columns
+    ((7, 40), (40, 60)),
+    ((5, 6, 40), (40, 60)),
+    ((5, 30, 40), (5, 40, 20)),
+    ((2, 3, 30, 40), (2, 3, 40, 20)),
+    ((1, 3000), (3000, 40)),
+    ((3000, 1), (1, 40)),
+]
+UNSHARED = [((3000, 40), (40,)), ((40,), (40, 3000)), ((30, 40), (5, 40, 20))]
+
+
+class Blas:
+    """A library whose threads are counted; ``history`` has the numbers that were set."""
+
+    def __init__(self, number: int = 3) -> None:
+        self.number = number
+        self.history: list[int] = []
+
+    def get(self) -> int:
+        return self.number
+
+    def set(self, number: int) -> None:
+        self.number = number
+        self.history.append(number)
+
+
+@pytest.fixture
+def blas(monkeypatch: pytest.MonkeyPatch) -> Iterator[Blas]:
+    """Three threads of BLAS, and three cores; products from 10,000 operations are shared."""
+    library = Blas()
+    switch = BlasThreads(library.get, library.set)
+    monkeypatch.setattr(products, "blas_threads", lambda: switch)
+    monkeypatch.setattr(products, "thread_count", lambda: 3)
+    monkeypatch.setattr(products, "SMALL", 100)
+    monkeypatch.setattr(products, "LARGE", 10_000)
+    yield library
+    assert library.number == 3
+
+
+@pytest.fixture
+def shares(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of shares of each shared product."""
+    noted: list[int] = []
+    real = products.in_shares
+
+    def in_shares(length: int, size: int, work: Callable[[int, int], Any]) -> list[Any]:
+        results = real(length, size, work)
+        noted.append(len(results))
+        return results
+
+    monkeypatch.setattr(products, "in_shares", in_shares)
+    return noted
+
+
+def pair(x: tuple[int, ...], y: tuple[int, ...], dtype: Any = np.float32) -> Any:
+    rng = np.random.default_rng(0)
+    return rng.normal(size=x).astype(dtype), rng.normal(size=y).astype(dtype)
+
+
+@pytest.mark.parametrize(("left", "right"), SHAPES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+def test_a_shared_product(left: Any, right: Any, dtype: Any, blas: Blas, shares: Any) -> None:
+    x, y = pair(left, right, dtype)
+    z = matrix_product(x, y)
+    assert z.dtype == dtype and shares in ([2], [3])
+    np.testing.assert_allclose(z, np.matmul(x, y), rtol=1e-4, atol=1e-4)
+    out = np.full_like(z, 7)
+    assert matrix_product(x, y, out) is out
+    np.testing.assert_array_equal(out, z)
+    assert blas.history == [1, 3, 1, 3]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_views_of_other_orders(order: Any, blas: Blas, shares: Any) -> None:
+    x, y = pair((40, 50), (60, 40), np.float64)
+    out = np.zeros((50, 60), order=order)
+    assert matrix_product(x.T, y.T, out) is out and shares == [3]
+    np.testing.assert_allclose(out, x.T @ y.T)
+
+
+@pytest.mark.parametrize(("left", "right"), UNSHARED)
+def test_other_products_are_numpys_on_one_thread(
+    left: Any, right: Any, blas: Blas, shares: Any
+) -> None:
+    x, y = pair(left, right)
+    np.testing.assert_array_equal(matrix_product(x, y), np.matmul(x, y))
+    assert shares == [] and blas.history == [1, 3]
+
+
+def test_small_products_leave_the_switch_alone(blas: Blas, shares: Any) -> None:
+    x, y = pair((2, 3), (3, 4))
+    np.testing.assert_array_equal(matrix_product(x, y), np.matmul(x, y))
+    assert (shares, blas.history) == ([], [])
+
+
+def test_middle_products_run_on_one_thread(blas: Blas, shares: Any) -> None:
+    x, y = pair((10, 10), (10, 10))
+    np.testing.assert_array_equal(matrix_product(x, y), np.matmul(x, y))
+    assert (shares, blas.history) == ([], [1, 3])
+
+
+def test_integers_and_mixed_dtypes_are_not_shared(blas: Blas, shares: Any) -> None:
+    x, y = pair((50, 40), (40, 30))
+    whole = (10 * x).astype(np.int64)
+    assert matrix_product(whole, (10 * y).astype(np.int64)).dtype == np.int64
+    assert matrix_product(x, y.astype(np.float64)).dtype == np.float64
+    assert matrix_product(x.astype(np.float16), y.astype(np.float16)).dtype == np.float16
+    assert shares == []
+
+
+def test_a_block_of_one_thread_holds(blas: Blas, shares: Any) -> None:
+    """``threadpool_limits(limits=1)`` of the user: no shares."""
+    blas.number = 1
+    x, y = pair((50, 40), (40, 30))
+    np.testing.assert_array_equal(matrix_product(x, y), np.matmul(x, y))
+    assert (shares, blas.history) == ([], [])
+    blas.number = 3
+
+
+def test_one_core_makes_no_shares(
+    blas: Blas, shares: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products, "thread_count", lambda: 1)
+    matrix_product(*pair((50, 40), (40, 30)))
+    assert (shares, blas.history) == ([], [1, 3])
+
+
+def test_an_error_gives_the_threads_back(blas: Blas, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="mismatch"):
+        matrix_product(*pair((50, 40), (41, 30)))
+
+    def fails(*_: Any) -> None:
+        raise RuntimeError("in a share")
+
+    monkeypatch.setattr(products, "in_shares", fails)
+    with pytest.raises(RuntimeError, match="in a share"):
+        matrix_product(*pair((50, 40), (40, 30)))
+    assert blas.history == [1, 3, 1, 3]
+
+
+@pytest.mark.parametrize("find", [products._switch_of_openblas, products._switch_by_threadpoolctl])
+def test_the_switch_is_that_of_numpys_library(find: Any) -> None:
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    switch = find()
+    pools = [p for p in threadpoolctl.threadpool_info() if p["user_api"] == "blas"]
+    if switch is None or len(pools) != 1:
+        pytest.skip("another BLAS, or several")
+    before = switch.get()
+    assert before == pools[0]["num_threads"]
+    with threadpoolctl.threadpool_limits(limits=1, user_api="blas"):
+        assert switch.get() == 1
+    assert switch.get() == before
+
+
+@pytest.mark.parametrize("name", ["MatMul", "MatMulOfTransposed", "Linear", "Convolution"])
+def test_functions_share_their_products(name: str, blas: Blas, shares: Any) -> None:
+    x, w = pair((60, 40), (50, 40))
+    if name == "Convolution":
+        x, w = pair((2, 4, 20, 20), (8, 4, 3, 3))
+    a, b = tn.asarray(x, device="numpy"), tn.asarray(w, device="numpy")
+    functions = {
+        "MatMul": lambda: a @ tn.asarray(w.T.copy(), device="numpy"),
+        "MatMulOfTransposed": lambda: tn.functions.products.times_transposed(a, b),
+        "Linear": lambda: tn.functions.linear(a, b),
+        "Convolution": lambda: tn.functions.conv2d(a, b),
+    }
+    functions[name]()
+    assert shares
+
+
+def test_functions_have_no_other_products() -> None:
+    """``xp.matmul`` would take all threads of BLAS."""
+    folder = Path(tn.__file__).parent
+    backend = Path(tinynode_fast.__file__).parent
+    files = [*(folder / "functions").glob("*.py"), *backend.rglob("*.py")]
+    found = {
+        path.name
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr == "matmul"
+        if ast.unparse(node.value).startswith(("xp", "numpy", "namespace_of"))
+    }
+    assert found == set()
