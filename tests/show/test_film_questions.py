@@ -415,3 +415,18 @@ def test_every_field_has_a_name_and_fits(show: Callable[..., Quiz], scheme: str)
     assert quiz.page.evaluate("document.documentElement.scrollWidth") <= 390
     quiz.press("n")  # a key of the film, while a radio button has the focus
     assert quiz.is_asking and quiz.place == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("names", "start"), [("xw", "In the letters of Tanh itself: y"), ("ab", "y")]
+)
+def test_letters_of_a_formula_are_told_from_variables_of_the_program(
+    names: str, start: str
+) -> None:
+    x, w = (tn.Variable(np.array(0.5), name=name) for name in names)
+    with record() as film:
+        loss = F.tanh(x * w) * x
+        loss.backward()
+    film.quiz()
+    first = film.data()["questions"][0]["why"]
+    assert first.startswith(f"{start} = tanh x. So ")

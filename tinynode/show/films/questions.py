@@ -234,7 +234,16 @@ class _Scene:
         return "unknown" if value is None else numbers_text(self.data["values"][value])
 
     def formula(self) -> str:
-        """The formula of the step's function, in the step's direction; in a line."""
+        """The formula of the step's function, in the step's direction; in a line.
+
+        A letter of the formula may be another variable of the program: then the line says so.
+        """
+        line = self._formula()
+        letters = set(re.findall(r"[A-Za-z_]\w*", line))
+        is_unclear = bool(letters & set(self.labels.values()))
+        return f"In the letters of {self.step['class']} itself: {line}" if is_unclear else line
+
+    def _formula(self) -> str:
         text = self.data["classes"][self.step["class"]]["formula"]
         if self.step["kind"] == "forward":
             line = str(re.split(r"   |\n", text)[0]).strip()
