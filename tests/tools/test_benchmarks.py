@@ -166,3 +166,11 @@ def test_implicit() -> None:
     printed = run("implicit", "--size=4", "--unknowns=6", "--runs=1")
     assert len(table(printed)["implicit, gmres"]) == 3
     assert "3 colours" in printed
+
+
+def test_layers() -> None:
+    pytest.importorskip("torch")
+    printed = run("layers", "--only", "Linear", "GRU, batch 8", "--rounds=1")
+    rows = table(printed)
+    assert sorted(rows) == ["GRU, batch 8", "Linear, batch 1"]
+    assert all(float(cell) > 0 for cells in rows.values() for cell in cells)
