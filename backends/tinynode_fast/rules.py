@@ -17,7 +17,7 @@ import numpy
 
 from tinynode import functions
 from tinynode.devices.products import matrix_product
-from tinynode.functions import activation, gaussian
+from tinynode.functions import activation, gaussian, pooling
 from tinynode.functions.attributes import Place, Slice
 from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import EMPTY, Operator
@@ -254,21 +254,11 @@ _PLACES, _BEST = "abcd", "zyxw"
 
 def _max_pool(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     """The largest of the places of a window, each a view of x, and the number of its place."""
-    (x,), (y, winners), windows = reads, writes, node.windows
-    count = math.prod(windows.size)
-    if EMPTY in writes or windows.padding != (0, 0) or count > len(_PLACES):
+    (x,), (y, winners) = reads, writes
+    places = {} if EMPTY in writes else _places_of(to, node.windows, x, y, winners)
+    if not places:
         return
-    if not to.one_dtype(x, y) or to.forms[winners][1] != numpy.dtype("int8"):
-        return
-    places = {}
-    image, counts = to.shape(x)[2:], to.shape(y)[2:]
-    if max(windows.stride) > max(image):
-        return  # of a single window; the step in memory may be too large for NumPy
-    indexes = [index for _, _, index in windows.places(image, counts)]
-    for letter, index in zip(_PLACES, indexes, strict=False):
-        places[letter] = to.view(itemgetter(index), x, to.fresh(to.shape(y), x))
-        if x in to.orders:
-            to.orders[places[letter]] = to.orders[x]
+    count = len(places)
     best, place, parts = "a", "0", []
     for i, letter in enumerate(_PLACES[1:count], 1):
         is_better = f"{letter} > {best} || {letter} != {letter}"
@@ -277,6 +267,37 @@ def _max_pool(to: Draft, node: Any, reads: Names, writes: Names) -> None:
         best = _BEST[i]
     to.computed("; ".join([*parts, best]), y, **places)
     to.computed("; ".join([*parts[:-1], place]), winners, **places)
+
+
+def _places_of(to: Draft, windows: Any, x: str, y: str, winners: str) -> dict[str, str]:
+    """Views of x by letter, one for each place of a window; none without a rule."""
+    places: dict[str, str] = {}
+    if windows.padding != (0, 0) or math.prod(windows.size) > len(_PLACES):
+        return places
+    if not to.one_dtype(x, y) or to.forms[winners][1] != numpy.dtype("int8"):
+        return places
+    image, counts = to.shape(x)[2:], to.shape(y)[2:]
+    if max(windows.stride) > max(image):
+        return places  # of a single window; the step in memory may be too large for NumPy
+    indexes = [index for _, _, index in windows.places(image, counts)]
+    for letter, index in zip(_PLACES, indexes, strict=False):
+        places[letter] = to.view(itemgetter(index), x, to.fresh(to.shape(y), x))
+        if x in to.orders:
+            to.orders[places[letter]] = to.orders[x]
+    return places
+
+
+def _take_winners(to: Draft, node: Any, reads: Names, writes: Names) -> None:
+    """y = x at the place of the winner."""
+    (x, winners), (y,) = reads, writes
+    if to.shape(winners) != to.shape(y):
+        return
+    places = _places_of(to, node.windows, x, y, winners)
+    text = "0.0"
+    for number_of_place, letter in reversed(list(enumerate(places))):
+        text = f"w == {number_of_place} ? {letter} : {text}"
+    if places:
+        to.computed(f"({text}) + 0.0", y, w=winners, **places)  # as a sum that starts from 0
 
 
 def _max_pool_grad(to: Draft, node: Any, reads: Names, writes: Names) -> None:
@@ -340,6 +361,7 @@ Rule: TypeAlias = Callable[[Draft, Any, Names, Names], None]
 UPDATES: dict[type, Rule] = {AdamUpdate: _adam, SGDUpdate: _sgd, MomentumUpdate: _momentum}
 OF_SEVERAL_DTYPES: set[type] = {functions.SoftmaxCrossEntropy, functions.SoftmaxCrossEntropyGrad}
 OF_SEVERAL_DTYPES |= {
+    pooling.TakeWinners,
     functions.RowWeights,
     functions.AddAt,
     functions.MaxPool2d,
@@ -371,6 +393,7 @@ RULES: dict[type, Rule] = {
     functions.RowWeights: row_weights,
     functions.MaxPool2d: _max_pool,
     functions.MaxPool2dGrad: _max_pool_grad,
+    pooling.TakeWinners: _take_winners,
     activation.Softmax: softmax,
     activation.SoftmaxGrad: softmax_grad,
     activation.LogSoftmax: log_softmax,

@@ -175,6 +175,7 @@ RULE_CASES: dict[type, tuple[Callable[[], Any], list[Any]]] = {
         lambda: pooling.MaxPool2dGrad(TILES, (4, 4)),
         [draw(1, 1, 2, 2), WINNERS],
     ),
+    pooling.TakeWinners: (lambda: pooling.TakeWinners(TILES), [draw(1, 1, 4, 4), WINNERS]),
     fn.AddAll: (fn.AddAll, [draw(30, 4), draw(30, 4), draw(30, 4)]),
     fn.AddAt: (lambda: fn.AddAt(7), [draw(30, 4), np.arange(30) % 6]),
     fn.Identity: (fn.Identity, [draw(30, 4)]),

@@ -379,6 +379,7 @@ WITH_ATTRIBUTES: list[tuple[Any, list[Any]]] = [
     (fn.StandardizeGrad((1,), True), [X, X, X[:, :1]]),
     (fn.MaxPool2d(TILES), [IMAGES]),
     (fn.MaxPool2dGrad(TILES, (4, 4)), [IMAGES[..., :2, :2], np.zeros((1, 2, 2, 2), np.int8)]),
+    (TakeWinners(TILES), [IMAGES, np.zeros((1, 2, 2, 2), np.int8)]),
     (AdamUpdate((0.9, 0.99), 1e-8, 0.1), [X, X, X, X * X, ONE, ONE]),
 ]
 """A row for each rule of a class with attributes, and for each reduction that writes another."""
