@@ -655,7 +655,7 @@ def test_neighbouring_calls_are_one_call(at_once: list[str]) -> None:
         ((_, _, plan),) = [one for one in compiled.described_plans(x, y) if one[2] is not None][:1]
     (native,) = plan.native
     names = [step.function.__name__ for step in native.first]
-    assert "call_in_order" in names and "matmul" in names
+    assert "call_in_order" in names and "matrix_product" in names
     assert len(native.first) < len(native.steps)
     groups = [len(call.kept) for call in native.kept]
     assert sum(groups) - len(groups) == len(native.steps) - len(native.first)
