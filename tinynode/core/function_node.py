@@ -267,7 +267,7 @@ class FunctionNode(HookOwner):
             inputs.append(node)
         self.rank = rank
         self.inputs = tuple(inputs)
-        if len(results) == 1:  # likewise
+        if len(results) == 1:  # without a list, since most functions have one output
             y: Any = wrap_array(results[0], device, True, self)
             outputs: tuple[Variable, ...] = (y,)
             self._applied = True
