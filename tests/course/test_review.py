@@ -30,12 +30,14 @@ BY_HAND: list[tuple[str, dict[str, str], float | str]] = [
     ("product_rule", {"a": "2", "b": "7"}, 7),
     ("chain_rule", {"a": "3", "b": "2"}, 24),
     ("central_difference", {"a": "2"}, 13),
-    ("best_eps", {"a": "2"}, "1e-05"),
+    ("best_eps", {"a": "2", "eps": "1e-1, 1e-5, 1e-13"}, "1e-05"),
+    ("best_eps", {"a": "1", "eps": "1e-1, 1e-3, 1e-13"}, "1e-03"),
     ("first_backward", {"a": "2", "formula": "F.exp(F.tanh(x)) * x"}, "Multiply"),
     ("slope_of_a_loss", {"w": "1", "x": "2", "t": "5"}, -12),
     ("two_uses", {"a": "3", "b": "7"}, 13),
     ("sum_of_copies", {"b": "5", "sum": "u + u + u"}, 15),
-    ("next_of_two", {"a": "1", "f": "tanh"}, "tanh(u)"),
+    ("next_of_two", {"a": "1", "f": "tanh", "uses": "u = x * 2\nv = F.tanh(u)\n"}, "tanh"),
+    ("next_of_two", {"a": "1", "f": "tanh", "uses": "v = F.tanh(x)\nu = v * 2\n"}, "multiply"),
     ("rank", {"v": "F.exp(F.exp(u))"}, 4),
     ("gradient_shape", {"n": "4", "m": "3", "shape": "({n}, 1)"}, "(4, 1)"),
     ("gradient_of_repeated", {"n": "4", "m": "7", "shape": "({n}, 1)"}, 7),
@@ -117,6 +119,18 @@ def test_each_draw_is_complete(card: Card) -> None:
         assert len(seen) > 1, "the same numbers each time"
 
 
+CHOICES = [card for card in more_cards.ALL if card.choices]
+
+
+@pytest.mark.parametrize("card", CHOICES, ids=lambda card: card.name)
+def test_no_letter_is_always_right(card: Card) -> None:
+    letters = set()
+    for seed in range(16):
+        question = card.draw(random.Random(seed))
+        letters |= {letter for letter, text in question.lettered() if text == question.answer}
+    assert len(letters) > 1, f"{card.name}: a learner learns the letter {letters}"
+
+
 def test_answers_are_read_kindly_and_exactly() -> None:
     number = DrawnQuestion("a", "01", "", "?", 0.75, "")
     for text in ("0.75", " .75 ", "3/4", "0,75", "0.752"):
@@ -170,6 +184,13 @@ def ask(monkeypatch: pytest.MonkeyPatch, answers: list[Any], *arguments: str) ->
     return command.main(["review", *arguments])
 
 
+@pytest.fixture
+def same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each card has the same numbers each time; c is the best eps."""
+    draw = Card.draw
+    monkeypatch.setattr(Card, "draw", lambda card, _: draw(card, random.Random(0)))
+
+
 def states(folder: Path, key: str) -> dict[str, list[int]]:
     found: dict[str, list[int]] = Progress(folder).of(key).get("review", {})
     return found
@@ -190,11 +211,12 @@ def test_only_passed_steps_are_asked(
     assert "0 of 2 right" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("same_numbers")
 def test_answers_space_the_questions(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Progress(folder).note("03", passed=True, attempts=4)
-    assert ask(monkeypatch, ["1e-4", "b"]) == 0  # the cube is wrong, the best eps right
+    assert ask(monkeypatch, ["1e-4", "c"]) == 0  # the cube is wrong, the best eps right
     assert states(folder, "03") == {
         "central_difference": [0, TODAY + 1, 0, 1],
         "best_eps": [0, TODAY + 1, 1, 1],
@@ -203,7 +225,7 @@ def test_answers_space_the_questions(
     assert ask(monkeypatch, []) == 0
     assert "Nothing is due today" in capsys.readouterr().out
     assert ask(monkeypatch, ["q"], "--ahead") == 0
-    assert ask(monkeypatch, ["0", "b"], "--ahead") == 0
+    assert ask(monkeypatch, ["0", "c"], "--ahead") == 0
     assert states(folder, "03")["best_eps"] == [1, TODAY + 2, 2, 2]
     assert Progress(folder).of("03")["attempts"] == 4
 
@@ -233,10 +255,11 @@ def test_another_terminal_may_write_meanwhile(
     assert set(states(folder, "03")) == {"central_difference"}
 
 
+@pytest.mark.usefixtures("same_numbers")
 def test_damaged_states_are_new_states(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for damaged in ({"best_eps": [99, 1, 1, 1]}, {"best_eps": [1]}, {"best_eps": "x"}, [1], 3):
         Progress(folder).note("03", passed=True, review=damaged)
-        assert ask(monkeypatch, ["0", "b"]) == 0
+        assert ask(monkeypatch, ["0", "c"]) == 0
         assert states(folder, "03")["best_eps"] == [0, TODAY + 1, 1, 1]
         (folder / NAME).unlink()
 

@@ -64,14 +64,17 @@ ENGINE = (
         "best_eps",
         "03",
         "x = {a}.0  # float64\nerrors = {}\n"
-        "for eps in (1e-1, 1e-5, 1e-13):\n"
+        "for eps in ({eps}):\n"
         "    slope = (np.exp(x + eps) - np.exp(x - eps)) / (2 * eps)\n"
         "    errors[eps] = abs(slope - np.exp(x))",
-        "Which eps has the smallest error?",
+        "Which eps of the loop has the smallest error?",
         'f"{min(errors, key=errors.get):.0e}"',
-        "A large eps bends, a small eps rounds. The best eps stands between: {answer}.",
-        {"a": ("1", "2", "3")},
-        ("1e-01", "1e-05", "1e-13"),
+        "A large eps bends, a small eps rounds. Of these three, {answer} is the best.",
+        {
+            "a": ("1", "2", "3"),
+            "eps": ("1e-1, 1e-3, 1e-5", "1e-1, 1e-5, 1e-13", "1e-1, 1e-3, 1e-13"),
+        },
+        ("1e-01", "1e-03", "1e-05", "1e-13"),
     ),
     Card(
         "first_backward",
@@ -117,14 +120,22 @@ ENGINE = (
     Card(
         "next_of_two",
         "06",
-        "x = tn.asarray({a}.0, requires_grad=True)\nu = x * 2\nv = F.{f}(u)\ny = u + v\n"
-        "y.backward()",
+        "x = tn.asarray({a}.0, requires_grad=True)\n{uses}y = u + v\ny.backward()",
         "The backward of Add has run. Whose backward runs next?",
-        "'x * 2' if film.backward()[1] == 'Multiply' else '{f}(u)'",
-        "The gradient of u is complete after {f}(u) only. "
-        "Its rank is higher, so {answer} is next.",
-        {"a": ("1", "2", "3"), "f": ELEMENTWISE},
-        ("{f}(u)", "x * 2"),
+        "'{f}' if film.backward()[1] == '{f}'.title() else 'multiply'",
+        "The gradient of an input is complete after all its uses. "
+        "The rank of {answer} is higher, so {answer} is next.",
+        {
+            "a": ("1", "2", "3"),
+            "f": ELEMENTWISE,
+            "uses": (
+                "u = x * 2\nv = F.{f}(u)\n",
+                "v = x * 2\nu = F.{f}(v)\n",
+                "u = F.{f}(x)\nv = u * 2\n",
+                "v = F.{f}(x)\nu = v * 2\n",
+            ),
+        },
+        ("{f}", "multiply"),
     ),
     Card(
         "rank",
