@@ -167,6 +167,14 @@ def test_hidden_checks_that_are_not_installed(
     assert status == 2 and "no hidden checks are installed" in said
 
 
+def test_an_untouched_stub_is_not_started(learn) -> None:
+    learn("start", "1")
+    status, said = learn("check", "all", "--json")
+    assert status == 1 and results(said)["state"] == "not started"
+    Path("step01.py").write_text(STUB + "\nx = 1\n")
+    assert results(learn("check", "all", "--json")[1])["state"] == "failed"
+
+
 def test_a_folder_without_work(learn) -> None:
     status, said = learn("check", "all", "--json")
     assert status == 1 and results(said)["state"] == "not started"

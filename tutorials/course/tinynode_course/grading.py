@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     if options.self_test:
         return self_test.run(options.step, options.seconds, options.page)
     if len(options.step) != 1:
-        raise CommandError(f"check: name one step, as in: {PROGRAM} check 07")
+        raise CommandError(f"name one step, as in  {PROGRAM} check 07,  or: {PROGRAM} check all")
     (options.step,) = options.step
     mynode.refuse_stranger()
     if options.hidden and not hidden.folders():
@@ -131,6 +131,13 @@ def is_started(step: Step, progress: Progress, folder: Path | None = None) -> bo
     return bool(progress.of(step.key).get("started"))
 
 
+def is_untouched(step: Step) -> bool:
+    """True for an exercise of a single file that is still the stub."""
+    if step.builds:
+        return False
+    return Path(step.work).read_bytes().split() == step.stub.read_bytes().split()
+
+
 def graded(step: Step, progress: Progress, seconds: float, with_hidden: bool) -> dict[str, Any]:
     """The results of a step in the learner's folder."""
     facts = progress.of(step.key)
@@ -139,7 +146,7 @@ def graded(step: Step, progress: Progress, seconds: float, with_hidden: bool) ->
     result |= {"hidden": None, "definitions": None, "same_as_reference": []}
     result |= {"attempts": facts.get("attempts", 0), "hints": facts.get("hints", 0)}
     result |= {"hunt": _hunt(step)}
-    if not is_started(step, progress):
+    if not is_started(step, progress) or is_untouched(step):
         return result
     result |= definitions_of(step, progress)
     if exercises.outgrown(step, progress):  # later exercises changed what these checks look at
