@@ -24,7 +24,7 @@ class FunctionNode:
         outputs = tuple(Variable(np.asarray(result)) for result in results)
         for y in outputs:
             raise NotImplementedError(
-                f"step 1: the creator of {y}; then self.inputs, self.outputs"
+                f"step 1: the creator of the output {y.array}; then self.inputs, self.outputs"
             )
         return outputs
 
