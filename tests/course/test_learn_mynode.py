@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -83,6 +84,14 @@ def test_the_first_start_lays_rules_for_assistants(learn) -> None:
     Path("AGENTS.md").unlink()
     learn("take", "01")
     assert learn("start", "02")[0] == 0 and not Path("AGENTS.md").exists()  # removed: stays away
+
+
+def test_a_refused_start_writes_no_file(learn) -> None:
+    status, said = learn("start", "02")
+    assert status == 2 and "start 01" in said and os.listdir() == []
+    learn("start", "01")
+    status, said = learn("start", "02")
+    assert status == 2 and "Do step 01 first: python -m tinynode.learn check 01" in said
 
 
 def test_a_file_of_the_learner_for_assistants_stays(learn) -> None:

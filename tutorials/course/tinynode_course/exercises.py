@@ -36,7 +36,6 @@ def start(options: argparse.Namespace) -> int:
     """Write the stub, or add the stubs to ``mynode``."""
     mynode.refuse_stranger()
     step = sources.find_exercise(options.step)
-    assistants.lay_rules(open_progress())
     return _start_part(step) if step.builds else _start_file(step, options.again)
 
 
@@ -49,6 +48,7 @@ def _start_file(step: Step, again: bool) -> int:
             f"Begin anew:  {PROGRAM} start {step.key} --again   (keeps yours under another name)"
         )
         return 1
+    assistants.lay_rules(open_progress())
     kept = _write(work, step.stub.read_text(encoding="utf-8"), again)
     if kept:
         print(f"kept your file as {kept.name}")
@@ -63,6 +63,7 @@ def _start_part(step: Step) -> int:
     """Add the stubs of a step to the learner's package."""
     progress = open_progress()
     require_earlier(step, progress)
+    assistants.lay_rules(progress)
     added = add_stubs(step, Path(NAME))
     for path, names in added.items():
         print(f"{NAME}/{path}: added {', '.join(names) or 'its imports'}")
@@ -87,10 +88,11 @@ def require_earlier(step: Step, progress: Progress) -> None:
     if not left:
         return
     first, *later = left
+    command = "check" if facts[first].get("started") else "start"
     more = f" Then come {', '.join(later)}, in this order." if later else ""
     raise CommandError(
         f"step {step.key} builds on step {first}, which is open. Do step {first} first: "
-        f"{PROGRAM} start {first}; or take its reference: {PROGRAM} take {first}.{more}"
+        f"{PROGRAM} {command} {first}; or take its reference: {PROGRAM} take {first}.{more}"
     )
 
 
