@@ -503,6 +503,16 @@ def test_start_never_overwrites_work(learn) -> None:
     assert Path("step01.py.old-2").read_text() == STUB
 
 
+def test_no_hint_is_spent_on_a_file_that_python_cannot_read(learn) -> None:
+    learn("start", "1")
+    learn("hint", "1")
+    Path("step01.py").write_text("def triple(x:\n    return 3 * x\n")
+    status, said = learn("hint", "1")
+    assert status == 0 and "SyntaxError" in said and "step01.py, line 1: def triple(x:" in said
+    assert "Mend this line first" in said and "Hint" not in said
+    assert Progress(Path.cwd()).of("01")["hints"] == 1
+
+
 def test_show_without_work_starts_from_the_stub(learn) -> None:
     status, said = learn("show", "1")
     assert status == 1 and "try step 01 first" in said and "half" not in said

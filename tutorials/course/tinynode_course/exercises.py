@@ -234,6 +234,10 @@ def hint(options: argparse.Namespace) -> int:
     if failing is None:
         print(f"All checks of step {step.key} pass: no hint is needed.")
         return 0
+    if failing.unreadable:
+        print("\n".join(failing.unreadable))
+        print(f"\nMend this line first. Then: {PROGRAM} check {step.key}")
+        return 0
     rungs = list(hints.ladder(step, failing, stage))
     facts = progress.of(step.key)
     seen = facts.get("hinted")

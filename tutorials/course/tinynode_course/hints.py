@@ -21,14 +21,21 @@ from tinynode_course.checks import Hint
 from tinynode_course.places import Spot
 from tinynode_course.sources import Step
 
+NO_PYTHON = ("SyntaxError", "IndentationError", "TabError")
+"""The errors of a file that Python cannot read: a hint on a check would not help."""
+
 
 @dataclass(frozen=True)
 class Failing:
-    """A failing check: its number, its title, and the places in the learner's files."""
+    """A failing check: its number, its title, and the places in the learner's files.
+
+    ``unreadable`` has the failure in words if a file is no Python: no check has run then.
+    """
 
     number: int
     title: str
     places: tuple[Spot, ...]
+    unreadable: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -63,6 +70,8 @@ def failing(step: Step, stage: str, seconds: float) -> Failing | None:
     if event is None:
         return None
     number = event.setdefault("check", 0)
+    if str(event.get("message", "")).startswith(NO_PYTHON):
+        return Failing(number, titles[number], (), tuple(checking.in_words(event, step.work)))
     found = places.places_of(event, step, work.absolute(), stage)
     return Failing(number, titles[number], tuple(found))
 
