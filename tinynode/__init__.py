@@ -8,11 +8,11 @@ y.backward()
 x.grad                            # array([2., 4., 6.], dtype=float32)
 """
 
-import importlib
 import typing
 
 from tinynode import collector as collector  # raises the threshold of Python's collector
-from tinynode import functions, habits, hooks, random  # hooks: debug mode is one of them
+from tinynode import functions, habits, late_imports, random
+from tinynode import hooks as hooks  # debug mode is one of them
 from tinynode.configuration import (
     config,
     enable_grad,
@@ -192,6 +192,6 @@ else:
         """A late name, or the error for a wrong name; Python asks for missing names only."""
         if name not in _LATE:
             raise habits.missing_attribute("tn", name, __all__, functions.__all__)
-        module = importlib.import_module(_LATE[name])
+        module = late_imports.import_late(_LATE[name])
         globals()[name] = getattr(module, name, module)
         return globals()[name]

@@ -83,6 +83,51 @@ def test_each_late_module_can_come_first(path: str) -> None:
     assert run(f"import sys, {path}; print(sys.modules[{path!r}].__name__)") == path
 
 
+THREADS = """
+import threading, tinynode as tn
+start = threading.Barrier(len(tn._LATE) + 2)
+errors = []
+
+def use(get):
+    start.wait()
+    try:
+        get()
+    except BaseException as error:
+        errors.append(error)
+
+uses = [lambda name=name: getattr(tn, name) for name in tn._LATE]
+uses += [lambda: tn.get_device("fast"), lambda: tn.nn.functional_call]
+threads = [threading.Thread(target=use, args=(one,)) for one in uses]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(errors)
+"""
+
+
+@pytest.mark.slow
+def test_threads_use_all_late_names_at_once() -> None:
+    """In a fresh process: the late modules import each other, so one thread imports at a time."""
+    for _ in range(3):
+        assert run(THREADS) == "[]"
+
+
+def test_no_module_asks_for_a_late_name_while_it_is_imported() -> None:
+    """Such a module would wait for the lock, and the thread with the lock for the module.
+
+    The late modules import no command, so a command may ask.
+    """
+    root = Path(tn.__file__).parent
+    for path in root.rglob("*.py"):
+        room = path.relative_to(root).parts[0]
+        if room in ("__init__.py", "commands"):
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom) and node.module == "tinynode":
+                assert not {alias.name for alias in node.names} & set(tn._LATE), path
+
+
 def test_a_pickle_is_read_before_any_late_name() -> None:
     model = tn.nn.Linear(2, 1)
     content = pickle.dumps((model, tn.asarray([1.0, 2.0]), tn.get_device("numpy")))

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS = [
-    {"tinynode.habits"},
+    {"tinynode.habits", "tinynode.late_imports"},
     {"tinynode.errors"},
     {"tinynode.safe_files"},
     {"tinynode.config_sources"},

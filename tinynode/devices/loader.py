@@ -7,11 +7,11 @@ backends are known by name. A package of others offers one in the entry-point gr
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 from typing import Any
 
 from tinynode.errors import DeviceError
+from tinynode.late_imports import import_late
 
 MODULE_OF_BACKEND = {
     "cupy": "tinynode_cupy",
@@ -55,14 +55,14 @@ def offered_backends() -> Any:
 def import_backend(name: str) -> Any:
     """The module of tinynode's own backend, or of an installed package; None if unknown."""
     if name in MODULE_OF_BACKEND:
-        return importlib.import_module(MODULE_OF_BACKEND[name])
+        return import_late(MODULE_OF_BACKEND[name])
     point = _entry_point(name)
     return None if point is None else point.load()
 
 
 def import_vmap() -> Any:
     """The module with the backend of ``vmap``, imported at the first vmap."""
-    return importlib.import_module(MODULE_OF_VMAP)
+    return import_late(MODULE_OF_VMAP)
 
 
 def _entry_point(name: str) -> Any:

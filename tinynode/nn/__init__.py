@@ -17,10 +17,9 @@ nn.save_checkpoint("run.npz", model=model, optimizer=optimizer, epoch=3)
 epoch = nn.load_checkpoint("run.npz", model=model, optimizer=optimizer)["epoch"]
 """
 
-import importlib
 import typing
 
-from tinynode import functions, habits
+from tinynode import functions, habits, late_imports
 from tinynode.interop.torch_saving import save_torch_weights
 from tinynode.interop.torch_weights import load_torch_weights
 from tinynode.nn import datasets, initializers, metrics, schedules, transforms
@@ -172,5 +171,5 @@ else:
         """
         if name != "functional_call":
             raise habits.missing_attribute("nn", name, __all__, functions.__all__)
-        globals()[name] = importlib.import_module("tinynode.nn.model_function").functional_call
+        globals()[name] = late_imports.import_late("tinynode.nn.model_function").functional_call
         return globals()[name]
