@@ -94,6 +94,14 @@ def test_a_refused_start_writes_no_file(learn) -> None:
     assert status == 2 and "Do step 01 first: python -m tinynode.learn check 01" in said
 
 
+def test_a_check_of_a_step_that_is_not_started_says_so(learn) -> None:
+    learn("start", "01")
+    status, said = learn("check", "02")
+    assert status == 1 and "Step 02 is not started in this folder" in said and "start 02" in said
+    assert Progress(Path.cwd()).of("02")["started"] is False
+    assert "not started" not in learn("check", "01")[1]
+
+
 def test_a_file_of_the_learner_for_assistants_stays(learn) -> None:
     Path("AGENTS.md").write_text("mine")
     status, said = learn("start", "01")

@@ -192,9 +192,14 @@ def check(options: argparse.Namespace) -> int:
     report = checking.check(step, work.absolute(), options.seconds, find=find)
     facts = progress.of(step.key)
     attempts = facts.get("attempts")
+    is_started = bool(facts.get("started")) or not step.builds or report.passed
+    if not is_started:  # the package is there since an earlier step, without these stubs
+        print(
+            f"Step {step.key} is not started in this folder. Its stubs: {PROGRAM} start {step.key}"
+        )
     progress.note(
         step.key,
-        started=True,
+        started=is_started,
         attempts=(attempts if isinstance(attempts, int) else 0) + 1,
         passed=report.passed or bool(facts.get("passed")),  # a passed step stays passed
     )
