@@ -99,6 +99,31 @@ def test_a_careful_operation_passes() -> None:
     expect_careful(WORK, "view", shared_result, [1.0, 2.0], view=True)
 
 
+class ChainedBox(Box):
+    """A Variable of the first steps: each box between keeps the gradient of a backward pass."""
+
+    @property
+    def creator_node(self) -> Any:
+        """The operation, with its input; None for a leaf."""
+        return None if self.origin is None else SimpleNamespace(inputs=(self.origin[0],))
+
+    def backward(self) -> None:
+        """Send the gradient through all boxes in a row."""
+        super().backward()
+        assert self.origin is not None
+        if self.origin[0].origin is not None:
+            self.origin[0].backward()
+
+
+def test_an_operation_of_two_operations_is_careful_too() -> None:
+    def twice(x: Box) -> Box:
+        between = ChainedBox(2 * x.array, (x, lambda x, y: 2 * y.grad))
+        return ChainedBox(3 * between.array, (between, lambda x, y: 3 * y.grad))
+
+    work = SimpleNamespace(Variable=ChainedBox)
+    expect_careful(work, "double", twice, [1.0, 2.0])
+
+
 @pytest.mark.parametrize(
     ("function", "fact"),
     [

@@ -120,8 +120,23 @@ def _expect_careful_gradients(
     return found
 
 
+def _forget_gradients(y: Any) -> None:
+    """Forget the gradients between y and the leaves: a learner's add may be two operations.
+
+    Engines from step 11 on keep no such gradients.
+    """
+    functions = [getattr(y, "creator_node", None)]
+    while functions:
+        function = functions.pop()
+        for x in getattr(function, "inputs", None) or ():
+            if getattr(x, "creator_node", None) is not None:
+                x.grad = None
+                functions.append(x.creator_node)
+
+
 def _expect_the_same_again(name: str, xs: list[Any], y: Any, gy: Any, first: list[_Kept]) -> None:
     """Run backward again on the same graph: what forward kept must not have been written."""
+    _forget_gradients(y)
     for x in xs:
         x.grad = None
     _run_backward(y, gy)
