@@ -66,8 +66,9 @@ class Student:
         checks = [check for one in hidden for check in one["checks"]]
         hunts = [one["hunt"] for one in self.steps.values() if one["hunt"]]
         owners = [one["definitions"] for one in begun if one["definitions"]]
-        own, same, taken = (
-            sum(one[name] for one in owners) for name in ("own", "same as reference", "taken")
+        own, same, taken = (  # class judge reads no progress: nothing is known of the owners
+            str(sum(one[name] for one in owners)) if owners else "-"
+            for name in ("own", "same as reference", "taken")
         )
         reads = [one["step"] for one in begun if one["read_solution"]]
         return {
@@ -75,9 +76,9 @@ class Student:
             "hidden": _of(sum(check["passed"] for check in checks), len(checks)),
             "attempts": str(sum(one["attempts"] for one in self.steps.values())),
             "bugs": _of(sum(one["caught"] for one in hunts), sum(one["of"] for one in hunts)),
-            "own": str(own),
-            "same": str(same),
-            "taken": str(taken),
+            "own": own,
+            "same": same,
+            "taken": taken,
             "reads": " ".join(reads),
         }
 
