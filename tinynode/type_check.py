@@ -81,6 +81,15 @@ class Expression:
     def __mod__(self, other: Any) -> Expression:
         return _combine(operator.mod, "%", self, other)
 
+    def __radd__(self, other: Any) -> Expression:
+        return _combine(operator.add, "+", other, self)
+
+    def __rsub__(self, other: Any) -> Expression:
+        return _combine(operator.sub, "-", other, self)
+
+    def __rmul__(self, other: Any) -> Expression:
+        return _combine(operator.mul, "*", other, self)
+
     def __eq__(self, other: object) -> Condition:  # type: ignore[override]
         return _compare(operator.eq, "==", "!=", self, other)
 
@@ -132,10 +141,9 @@ def _value(value: Any) -> Any:
     return value.value if isinstance(value, Expression) else value
 
 
-def _combine(
-    function: Callable[[Any, Any], Any], sign: str, left: Expression, right: Any
-) -> Expression:
-    return Expression(f"{left.text} {sign} {_text(right)}", function(left.value, _value(right)))
+def _combine(function: Callable[[Any, Any], Any], sign: str, left: Any, right: Any) -> Expression:
+    text = f"{_text(left)} {sign} {_text(right)}"
+    return Expression(text, function(_value(left), _value(right)))
 
 
 def _compare(

@@ -79,6 +79,21 @@ def test_without_a_hint_there_is_no_try_line():
         (lambda t: t[0].shape[0] + 1 == 2, "in_types[0].shape[0] + 1 == 2", "3 != 2"),
         (lambda t: t[0].shape[0] - 1 == 2, "in_types[0].shape[0] - 1 == 2", "1 != 2"),
         (lambda t: t[0].shape[0] * 2 == 2, "in_types[0].shape[0] * 2 == 2", "4 != 2"),
+        (
+            lambda t: t[0].ndim == 1 + t[0].ndim,
+            "in_types[0].ndim == 1 + in_types[0].ndim",
+            "2 != 3",
+        ),
+        (
+            lambda t: t[0].ndim == 1 - t[0].ndim,
+            "in_types[0].ndim == 1 - in_types[0].ndim",
+            "2 != -1",
+        ),
+        (
+            lambda t: t[0].ndim == 3 * t[1].ndim,
+            "in_types[0].ndim == 3 * in_types[1].ndim",
+            "2 != 3",
+        ),
         (lambda t: t[0].shape[1] // 2 == 2, "in_types[0].shape[1] // 2 == 2", "1 != 2"),
         (lambda t: t[0].shape[1] % 2 == 0, "in_types[0].shape[1] % 2 == 0", "1 != 0"),
         (lambda t: t[0].dtype == np.float32, "in_types[0].dtype == float32", "float64 != float32"),

@@ -128,5 +128,5 @@ def test_shapes_that_do_not_fit_are_refused(kind: str) -> None:
     for position in range(len(inputs(kind))):
         xs = inputs(kind)
         xs[position] = xs[position][..., :-1]
-        with pytest.raises(InvalidType):
+        with pytest.raises(InvalidType, match=r"(?s)Expect: .*in_types.*Try: give the layer's"):
             in_one(kind, False)(*xs)

@@ -170,6 +170,7 @@ class _AllSteps(FunctionNode):
         states: the number of states.
     """
 
+    type_hint = "give the layer's weights and biases the shapes and the dtype of the constructor."
     wide = True
     output_counts = (3,)
     gates: int
