@@ -370,6 +370,23 @@ def test_initializers_of_papers() -> None:
             call()
 
 
+@pytest.mark.parametrize("layer", [nn.RNN, nn.LSTM, nn.GRU, nn.RNNCell, nn.LSTMCell, nn.GRUCell])
+def test_vmap_over_the_weights_is_the_layer_with_each_of_them(layer: Callable[..., Any]) -> None:
+    """The initial state is beside x, which vmap does not divide."""
+    model = layer(2, 3)
+    names = [name for name, _ in model.named_parameters()]
+    x = normal(4, 2).astype("float32")
+
+    def run(*weights: tn.Variable) -> tn.Variable:
+        return first(nn.functional_call(model, dict(zip(names, weights, strict=True)), x))
+
+    many = [normal(5, *p.shape).astype("float32") for p in model.parameters()]
+    found = tn.vmap(run)(*[tn.asarray(w) for w in many])
+    for i in range(5):
+        expected = run(*[tn.asarray(w[i]) for w in many])
+        np.testing.assert_allclose(found.array[i], expected.array, rtol=1e-5, atol=1e-6)
+
+
 X = normal(3, 2, 2).astype(np.float32)
 REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: nn.LSTM(2.5, 3), TypeError, "LSTM: input_size must be an integer"),

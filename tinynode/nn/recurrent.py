@@ -13,7 +13,7 @@ from typing import Any
 from tinynode import functions, random
 from tinynode.core.conversion import as_flag
 from tinynode.core.hooks import is_recording_net
-from tinynode.core.variable import Variable
+from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Device
 from tinynode.errors import describe
 from tinynode.functions.data_types import promoted
@@ -112,9 +112,8 @@ class _RecurrentBase(Module):
         """
         layer, pair = type(self).__name__, self.kind == "LSTM"
         if state is None:
-            raw = weight.raw
-            zero = weight.xp.zeros(shape, dtype=raw.dtype, device=raw.device)
-            zeros = as_operands(layer, zero, x, names=("state", "x"))[0]
+            zero = x.xp.zeros(shape, dtype=weight.raw.dtype, device=x.raw.device)
+            zeros = wrap_array(zero, x.device, False)
             return (zeros,) * (2 if pair else 1)
         if isinstance(state, list | tuple) != pair or (pair and len(state) != 2):
             expected = "a pair (h, c)" if pair else "one Variable or array h"
