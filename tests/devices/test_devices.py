@@ -342,6 +342,7 @@ def test_a_new_array_of_shared_memory_stays_on_the_variable_s_device(fake):
     with tn.using_device("numpy"):  # asked for
         x.array = np.zeros(2)
     assert str(x.device) == "numpy"
+    tn.get_device("strict")  # loads the backend, if this test runs alone
     x.array = array_api_strict.zeros(2, dtype=array_api_strict.float64)
     assert str(x.device) == "strict:CPU_DEVICE"
 
