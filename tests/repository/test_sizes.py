@@ -52,7 +52,7 @@ def functions(path: Path) -> Iterator[tuple[str, int]]:
 
 @pytest.mark.parametrize("measure", sizes.MEASURES)
 def test_each_room_is_within_its_budget(measure: str) -> None:
-    """tools/sizes.toml has the budgets. A budget rises with a reason in CHANGELOG.md."""
+    """tools/sizes.toml has the budgets. A budget rises with a reason in the commit's body."""
     rows = sizes.compare(measure)
     table = "\n".join(sizes.table(measure, rows))
     assert rows and [row.room for row in rows if row.exceeds] == [], f"\n{table}"
