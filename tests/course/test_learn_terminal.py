@@ -155,7 +155,7 @@ def test_a_film_is_a_list_of_steps_with_numbers_in_a_terminal(
 ) -> None:
     said = said_by(capsys, "run", "07")
     assert "> 1. Multiply computes" in said and "gradient of" in said
-    assert "The film as a page: python -m tinynode.learn run 07 --save pictures" in said
+    assert f"The film as a page: {shell.PROGRAM} run 07 --save pictures" in said
 
 
 # predictions
