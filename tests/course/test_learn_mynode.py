@@ -184,6 +184,16 @@ def test_a_skipped_step_is_taken_and_named(learn) -> None:
     assert "0 + 1" in Path("mynode/core/a.py.old-1").read_text()
 
 
+def test_take_of_an_early_step_leaves_what_later_steps_changed(learn) -> None:
+    for key in ("1", "2"):
+        learn("take", key)
+    after = A.read_text()
+    status, said = learn("take", "1")
+    assert status == 0 and "left one, which later steps changed" in said
+    assert A.read_text() == after and "return 1.0" in after
+    assert learn("show", "1", "--now")[1].startswith("mynode is the same as the solution")
+
+
 def test_take_keeps_a_copy_of_the_learner_s_lines_alone(learn) -> None:
     for key in ("1", "2"):
         status, said = learn("take", key)

@@ -289,10 +289,11 @@ def _file_difference(step: Step) -> Iterator[str]:
 
 
 def _part_difference(step: Step) -> Iterator[str]:
+    later = changed_later(step, open_progress())
     for path in mynode.changed(step.key):
         file = Path(NAME, path)
         text = text_of(file)
-        new, _ = edited(path, mynode.taken, text, step.key, path)
+        new, _ = edited(path, mynode.taken, text, step.key, path, later.get(path, ()))
         yield from _difference(text, new, f"{NAME}/{path}")
 
 
@@ -312,7 +313,11 @@ def take(options: argparse.Namespace) -> int:
     package = Path(NAME)
     record: dict[str, dict[str, str]] = {}
     texts = {path: text_of(package / path) for path in mynode.changed(step.key)}
-    results = {p: edited(p, mynode.taken, old, step.key, p) for p, old in texts.items()}
+    later = changed_later(step, progress)
+    results = {
+        path: edited(path, mynode.taken, old, step.key, path, later.get(path, ()))
+        for path, old in texts.items()
+    }
     for path, (new, names) in results.items():  # no file is written before all are edited
         file, old = package / path, texts[path]
         kept = write_file(file, new, keep=loses_work(path, old, new))
@@ -321,9 +326,24 @@ def take(options: argparse.Namespace) -> int:
         found = mynode.definitions(new)
         record[path] = {name: digest(found[name]) for name in names}
         print(f"{NAME}/{path}: took {', '.join(names) or 'its imports'}")
+        left = [one for one in mynode.new_definitions(step.key, path) if one not in names]
+        if left:
+            print(f"{NAME}/{path}: left {', '.join(left)}, which later steps changed")
     progress.note(step.key, started=True, taken=record)
     say_next(progress, step)
     return 0
+
+
+def changed_later(step: Step, progress: Progress) -> dict[str, set[str]]:
+    """The definitions that later steps changed, by file: of steps that are passed or taken."""
+    found: dict[str, set[str]] = {}
+    for later in mynode.steps_that_build():
+        facts = progress.of(later.key)
+        if later.key <= step.key or not (facts.get("passed") or facts.get("taken")):
+            continue
+        for path in mynode.changed(later.key):
+            found.setdefault(path, set()).update(mynode.new_definitions(later.key, path))
+    return found
 
 
 def loses_work(path: str, old: str, new: str) -> bool:

@@ -22,7 +22,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -264,14 +264,20 @@ def tasks(step: Step) -> dict[str, str]:
     return found
 
 
-def taken(text: str, key: str, path: str) -> tuple[str, list[str]]:
+def taken(text: str, key: str, path: str, left_out: Collection[str] = ()) -> tuple[str, list[str]]:
     """A learner's file with the reference's definitions of a step, and their names.
+
+    Args:
+        text: The learner's file.
+        key: The key of the step.
+        path: The path of the file in the package.
+        left_out: Names of definitions that stay as they are.
 
     Raises:
         SyntaxError: The learner's file is no Python.
     """
     after = changed(key)[path]
-    new = new_definitions(key, path)
+    new = [name for name in new_definitions(key, path) if name not in left_out]
     text = with_imports(text, imports(after))
     for name in new:
         text = with_definition(text, definitions(after)[name], list(definitions(after)))
