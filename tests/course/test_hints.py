@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -113,6 +114,33 @@ def test_an_exchange_finds_the_method_behind_a_check_of_many(
     assert places.with_sure_place(event, step, work, "04")["look"] == places.ELSEWHERE
     monkeypatch.setattr(places, "SECONDS", 0.01)
     assert places.with_sure_place(event, step, work, "04") == event
+
+
+OF_TWO = """
+from tinynode_course.checks import expect_equal
+
+
+def check_both(work):
+    expect_equal("first", work.first(), 2, "")
+    expect_equal("second", work.second(), 4, "")
+"""
+
+
+def test_a_failure_before_the_place_is_not_further(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reference's scale breaks first, which passed: that is no progress."""
+    mine = "def scale():\n    return 1\n\n\ndef first():\n    return 2 * scale()\n\n\n"
+    mine += "def second():\n    return 5 + scale()\n"
+    right = "def scale():\n    return 2\n\n\ndef first():\n    return scale()\n\n\n"
+    right += "def second():\n    return 2 * scale()\n"
+    checks = tmp_path / "of_two.py"
+    checks.write_text(OF_TWO)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    name = "work_of_two"
+    texts = {f"{name}.py": mine}, {f"{name}.py": right}
+    job = swapping.ExchangeJob(str(checks), 0, name, *texts, [])
+    assert swapping.Search(job, tmp_path).found() is None
 
 
 @pytest.mark.slow

@@ -54,11 +54,15 @@ class Unit:
 
 @dataclass(frozen=True)
 class Failure:
-    """The outcome of a check: ``kind`` is "none" for a pass, "wrong", or "error"."""
+    """The outcome of a check: ``kind`` is "none" for a pass, "wrong", or "error".
+
+    ``line`` is the line of the check that found a wrong quantity.
+    """
 
     kind: str
     what: str
     message: str
+    line: int = 0
 
 
 def units(text: str) -> dict[str, Unit]:
@@ -176,8 +180,9 @@ class Search:
     def found(self) -> tuple[str, str] | None:
         """The path and the name of the unit whose exchange makes the check pass.
 
-        Without such a unit, the unit with which the check fails at another quantity. None if there
-        is none, and if the check passes without any exchange.
+        Without such a unit, the unit with which the check fails at another quantity, at the same
+        line of the check or later. None if there is none, and if the check passes without any
+        exchange.
         """
         mynode.write_files(self._job.mine, self._root)
         before = self._failure()
@@ -188,8 +193,8 @@ class Search:
             after = self._failure_with(path, name)
             if after.kind == "none":
                 return path, name
-            is_further = after.kind == "wrong" and after.what != before.what
-            if further is None and is_further:
+            is_other = after.kind == "wrong" and after.what != before.what
+            if further is None and is_other and after.line >= before.line:
                 further = path, name
         return further
 
@@ -210,7 +215,9 @@ class Search:
         try:
             self._check(importlib.import_module(self._job.name))
         except CheckFailed as error:
-            return Failure("wrong", error.what, f"{error.what} {error.look}")
+            called = error.__traceback__.tb_next if error.__traceback__ else None
+            line = called.tb_lineno if called else 0
+            return Failure("wrong", error.what, f"{error.what} {error.look}", line)
         except BaseException as error:
             return Failure("error", type(error).__name__, str(error))
         return Failure("none", "", "")
