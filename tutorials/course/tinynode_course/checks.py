@@ -71,7 +71,8 @@ def expect_equal(what: str, got: Any, expected: Any, look: str) -> None:
     if expected is not None and (_has_shape(got) or _has_shape(expected)):
         _expect_same_numbers(what, got, expected, look, 0.0, 0.0)
     elif not _equal(got, expected):
-        raise CheckFailed(what, show(expected), show(got), look)
+        wanted = "None" if expected is None else show(expected)
+        raise CheckFailed(what, wanted, show(got), look)
 
 
 def expect_close(
