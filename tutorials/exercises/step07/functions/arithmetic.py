@@ -1,7 +1,8 @@
 """Negation, sums and products.
 
 Step 7: write BroadcastingNode, the new base class of Add, Subtract and Multiply. Change
-as_operands and the three classes; write Divide.
+as_operands: numbers and arrays become Variables, and all shapes stay. Change the three classes;
+write Divide.
 """
 
 from mynode.core.function_node import FunctionNode
