@@ -345,9 +345,11 @@ def of_other_names(files: dict[str, str]) -> dict[str, str]:
 ADAPTER = submission.Adapter("ours", "from ours import *\nfrom ours import Tensor as Variable\n")
 
 
-def judged_with(adapter: submission.Adapter | None, folder: Path) -> list[str]:
+def judged_with(
+    adapter: submission.Adapter | None, folder: Path, key: str = "step05"
+) -> list[str]:
     student = submission.read(folder, grading.with_exercise(), adapter)
-    result = one.Judge(student).step(step_of("step05"), plan("step05"))
+    result = one.Judge(student).step(step_of(key), plan(key))
     return [f"{result['state']}"] + ["".join(check["text"]) for check in result["checks"]]
 
 
@@ -356,7 +358,8 @@ def test_an_adapter_judges_a_package_of_other_names(tmp_path: Path) -> None:
     right = of_other_names(solution("step05"))
     ada = write({**right, "mynode/__init__.py": "raise SystemExit"}, tmp_path / "ada")
     assert judged_with(None, ada)[0] != "passed"  # mynode of the student's is not read
-    assert set(judged_with(ADAPTER, ada)[1:]) == {""}
+    for key in ("step05", "step04", "step01"):  # the drills know no name of a class
+        assert set(judged_with(ADAPTER, ada, key)[1:]) == {""}
     wrong = right["ours/core/backprop.py"].replace("x.grad + gx", "gx")
     assert wrong != right["ours/core/backprop.py"]
     bob = write({**right, "ours/core/backprop.py": wrong}, tmp_path / "bob")
@@ -364,6 +367,8 @@ def test_an_adapter_judges_a_package_of_other_names(tmp_path: Path) -> None:
     assert state == "failed" and any(reasons_of_bob)
     (tmp_path / "eve").mkdir()
     assert judged_with(ADAPTER, tmp_path / "eve")[0] == "not started"  # no points for the adapter
+    eve = submission.read(tmp_path / "eve", grading.with_exercise(), ADAPTER)
+    assert eve.remarks == ["there is no package ours, which the adapter needs"]
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def drill_way_back(work, inputs):
     x = y = work.Variable(inputs["x"], name="start")
     for word in inputs["words"]:
         y = getattr(work, word)(y)
-    found = [x.name, x.creator_node is None, type(y).__name__]
+    found = [x.name, x.creator_node is None, isinstance(x, type(y))]
     creator = y.creator_node
     while creator is not None:
         found.append([type(creator).__name__, len(creator.inputs), len(creator.outputs)])

@@ -62,7 +62,12 @@ def drill_leaves(work, inputs):
     found += [x.grad.copy(), first, gy]
     node = x.node
     facts = [node.name, node.rank, node.creator_node is None, node.get_variable_or_none() is x]
-    facts += [type(node).__name__, b.creator_node is b.node.creator_node, b.rank, b.node.rank]
+    facts += [
+        type(node) is type(b.node),
+        b.creator_node is b.node.creator_node,
+        b.rank,
+        b.node.rank,
+    ]
     inner = b.creator_node
     facts += [inner.inputs[1] is x.node, inner.outputs[0]() is b.node]
     del x

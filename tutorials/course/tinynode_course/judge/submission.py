@@ -151,6 +151,8 @@ def read(folder: Path, steps: Sequence[Step], adapter: Adapter | None = None) ->
         found.remarks.append(f"the folder cannot be read: {error.strerror or error}")
     if adapter is not None and any(path.startswith(f"{adapter.package}/") for path in found.files):
         found.files[f"{NAME}/__init__.py"] = adapter.text.encode()
+    elif adapter is not None:
+        found.remarks.append(f"there is no package {adapter.package}, which the adapter needs")
     return found
 
 
