@@ -48,12 +48,13 @@ def _start_file(step: Step, again: bool) -> int:
             f"Begin anew:  {PROGRAM} start {step.key} --again   (keeps yours under another name)"
         )
         return 1
-    assistants.lay_rules(open_progress())
+    progress = open_progress()
+    assistants.lay_rules(progress)
     kept = _write(work, step.stub.read_text(encoding="utf-8"), again)
     if kept:
         print(f"kept your file as {kept.name}")
     print(f"wrote {work}")
-    open_progress().note(step.key, started=True)
+    progress.note(step.key, started=True)
     print(f"\n{step.title}. Open {work} in your editor: what to do stands at its top. Then")
     print(f"  {PROGRAM} check {step.key}")
     return 0
