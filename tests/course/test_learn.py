@@ -547,6 +547,7 @@ ENDLESS = "def triple(x):\n    while True:\n        print('round')\n"
         ("def triple(x):\n    return triple(x)\n", ["RecursionError", "line 2: return triple(x)"]),
         ("triple = half = 3", ["'int' object is not callable", "line 1: triple = half = 3"]),
         ("def triple():\n    return 6.0\n", ["TypeError", "line 1: def triple():"]),
+        ("def triple(x):\n    return None[0]\n", ["'NoneType' object", "end without return?"]),
         ("x = input()", ["EOFError", "line 1: x = input()"]),
         ("from math import nothing", ["ImportError", "line 1: from math"]),
         ("raise KeyboardInterrupt", ["KeyboardInterrupt", "line 1: raise"]),

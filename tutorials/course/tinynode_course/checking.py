@@ -147,6 +147,8 @@ def in_words(event: dict[str, Any], work: str) -> Iterator[str]:
     else:
         yield "Your code stops with an error:"
         yield from (f"  {line}" for line in event["message"].splitlines())
+        if "'NoneType' object" in event["message"]:
+            yield "  Does a function end without return? Python returns None there."
         yield from _located("  your code:  ", lines)
 
 
