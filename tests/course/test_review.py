@@ -143,6 +143,10 @@ def test_answers_are_read_kindly_and_exactly() -> None:
     choice = DrawnQuestion("a", "01", "", "?", "yes", "", ("no", "yes"))
     assert choice.is_right("b") and choice.is_right("B)") and choice.is_right("YES")
     assert not choice.is_right("a")
+    assert choice.wish("c") == "Write a letter: a, b." and number.wish("x").startswith("Write a")
+    for text in ("a", "B)", "YES", ""):
+        assert choice.wish(text) == ""
+    assert number.wish("3/4") == number.wish("") == shape.wish("of 3") == ""
 
 
 def test_boxes_double_and_a_wrong_answer_begins_anew() -> None:
@@ -253,6 +257,17 @@ def test_another_terminal_may_write_meanwhile(
     assert ask(monkeypatch, [Writes("0"), "q"]) == 0
     assert Progress(folder).of("04") == {"passed": True}
     assert set(states(folder, "03")) == {"central_difference"}
+
+
+@pytest.mark.usefixtures("same_numbers")
+def test_a_slip_of_the_keys_may_be_mended_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Progress(folder).note("03", passed=True)
+    assert ask(monkeypatch, ["one", "0", "x", "c"]) == 0
+    assert states(folder, "03")["best_eps"] == [0, TODAY + 1, 1, 1]
+    said = capsys.readouterr().out
+    assert "Write a number" in said and "Write a letter: a, b, c, d." in said
 
 
 @pytest.mark.usefixtures("same_numbers")

@@ -75,6 +75,20 @@ class DrawnQuestion:
             return False
         return abs(number - self.answer) <= self.distance
 
+    def wish(self, text: str) -> str:
+        """The form of an answer, for a text of another form; "" for an answer and for nothing."""
+        if text and self.choices:
+            letters = [letter for letter, _ in self.lettered()]
+            known = {*letters, *map(_plain, self.choices)}
+            return "" if _plain(text) in known else f"Write a letter: {', '.join(letters)}."
+        if not text or not self.is_number:
+            return ""
+        try:
+            _number(text)
+        except (ValueError, ZeroDivisionError):
+            return "Write a number, such as 3, 0.75 or 3/4."
+        return ""
+
     @property
     def distance(self) -> float:
         """The largest distance of a right number from the answer."""

@@ -160,6 +160,9 @@ def _ask_all(due: Sequence[Card], today: int, end: float) -> tuple[int, int]:
         question = card.draw(generator)
         show(question, asked + 1)
         answer = read_answer()
+        if answer and question.wish(answer):  # a slip of the keys is no wrong answer
+            print(question.wish(answer))
+            answer = read_answer()
         if answer is None:
             break
         is_right = question.is_right(answer)
