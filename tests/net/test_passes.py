@@ -7,6 +7,7 @@ everything else bit for bit.
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,9 +18,13 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from net_specs import specs_of
+from op_cases import CASES
+from op_drivers import draw_inputs
 
 import tinynode as tn
 from tests.net import test_net_random
+from tinynode import functions as fn
+from tinynode.core import function_node
 from tinynode.functions.attributes import Place, Slice
 from tinynode.functions.draws import DropoutMask
 from tinynode.net import Operator, passes
@@ -155,6 +160,56 @@ def test_the_value_of_a_copied_output_is_written_there() -> None:
     unchanged(eliminate_copies, twice[:2], ["a", "y"], {"x": X})
     ends = [ones("o"), op("identity", "o", "y")]
     unchanged(eliminate_copies, ends, ["y"], {"x": X})
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: fn.concat([fn.reshape(x, (3, 2))]),
+        lambda x: fn.concat([x[:1]]),
+        lambda x: fn.concat([fn.flip(x, axis=0)]),
+        lambda x: fn.concat([fn.split(x, 2)[0]]),
+        lambda x: fn.concat([tn.asarray([1.0, 2.0])]),
+        lambda x: fn.concat([View().apply((x,))[0]]),
+    ],
+)
+def test_a_copied_output_shares_no_memory_with_the_input(function: Any) -> None:
+    """A program may change the input's array in place, such as a buffer of batches."""
+    x = tn.asarray(np.arange(6.0).reshape(2, 3))
+    compiled = tn.compile(function)
+    first, second = compiled(x), compiled(x)
+    assert not np.shares_memory(second.array, x.array)
+    assert not np.shares_memory(first.array, second.array)
+    np.testing.assert_array_equal(second.array, function(x).array)
+
+
+class View(tn.FunctionNode):
+    """A user's function that gives a view of the input."""
+
+    def forward(self, inputs: Any) -> Any:
+        return (inputs[0][:1],)
+
+
+def test_the_functions_that_may_share_memory_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the inputs and outputs of each function in the rows of the table."""
+    found = set()
+    run_forward = function_node.run_forward
+
+    def watched(function: Any, arrays: Any, *others: Any) -> Any:
+        outputs = run_forward(function, arrays, *others)
+        pairs = [(x, y) for x in arrays for y in outputs if y is not None]
+        if any(np.may_share_memory(x, y) for x, y in pairs):
+            found.add(type(function))
+        return outputs
+
+    monkeypatch.setattr(function_node, "run_forward", watched)
+    for case in CASES:
+        inputs = [tn.Variable(x) for x in draw_inputs(case, "float32")]
+        with contextlib.suppress(Exception):  # rows for other tests
+            case.function(*inputs)
+    own = {one for one in found if one.__module__.startswith("tinynode.")}
+    assert {passes.GetItem, passes.Reshape, passes.Split} <= own
+    assert own <= passes.MAY_SHARE_MEMORY | {passes.Identity, passes.StopGradient}
 
 
 @pytest.mark.parametrize(

@@ -17,14 +17,22 @@ from tinynode.core.dispatch import run_forward
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.devices import Arrays, all_finite, all_true, is_floating, to_host
 from tinynode.errors import dtype_name
-from tinynode.functions.arithmetic import Divide, Multiply, ZeroSafeDivide, ZeroSafeMultiply
+from tinynode.functions.arithmetic import (
+    AddAll,
+    Divide,
+    Multiply,
+    ZeroSafeDivide,
+    ZeroSafeMultiply,
+)
 from tinynode.functions.attributes import Place, Slice
 from tinynode.functions.checked import checked_float
+from tinynode.functions.cross_entropies import BinaryLabels
+from tinynode.functions.ctc_losses import CTCStates
 from tinynode.functions.data_types import Identity
-from tinynode.functions.indexing import GetItem
-from tinynode.functions.manipulation import Concat
+from tinynode.functions.indexing import GetItem, SetItemGrad
+from tinynode.functions.manipulation import Concat, Flip, Split, Unstack
 from tinynode.functions.masking import KeepZeros
-from tinynode.functions.network import Linear
+from tinynode.functions.network import CheckedRows, Linear
 from tinynode.functions.products import MatMul, MatMulOfTransposed
 from tinynode.functions.searching import Where
 from tinynode.functions.shapes import BroadcastTo, PermuteDims, Reshape, SumTo
@@ -92,7 +100,8 @@ def eliminate_copies(
 ) -> Operators:
     """Copy elimination: leave out identities, reshapes to the same shape, and joins of one.
 
-    For a copy that is an output, the operator of the value writes the output.
+    For a copy that is an output, the operator of the value writes the output. The exception is a
+    value that may share memory with an input: the copy is what keeps the output apart.
     """
     names: dict[str, str] = {}
     written: set[str] = set()
@@ -109,10 +118,24 @@ def eliminate_copies(
             if source in written and source not in outputs and source not in results:
                 results[source] = name
                 continue
-        elif operator.node_class is not Constant:
+        elif _makes_new_arrays(operator):
             written.update(operator.output_names)
         kept.append(operator)
     return [operator.renamed(results) for operator in kept] if results else kept
+
+
+MAY_SHARE_MEMORY = {
+    *(AddAll, BinaryLabels, BroadcastTo, CheckedRows, CTCStates, Constant, Flip, GetItem),
+    *(KeepZeros, PermuteDims, Reshape, SetItemGrad, Split, Unstack),
+}
+"""The functions that may give an input, a view of it, or one array at each run."""
+
+
+def _makes_new_arrays(operator: Operator) -> bool:
+    """True if the outputs share no memory with the inputs; unknown for a user's function."""
+    node_class = node_class_of(operator)
+    is_own = node_class.__module__.startswith("tinynode.")
+    return is_own and node_class not in MAY_SHARE_MEMORY
 
 
 def _is_copy(operator: Operator, specs: ArraySpecs) -> bool:
