@@ -9,10 +9,21 @@ lock serves all late imports.
 from __future__ import annotations
 
 import importlib
+import os
 import threading
 from typing import Any
 
 _one_thread = threading.RLock()  # a late module may need another late name while it is imported
+
+
+def _after_fork() -> None:
+    """The child of a fork has no importing thread: one may hold the lock in the parent."""
+    global _one_thread
+    _one_thread = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def import_late(path: str) -> Any:

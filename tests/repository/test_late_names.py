@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import pickle
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import tinynode as tn
 
 def run(program: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     return done.stdout.strip()
 
@@ -111,6 +112,31 @@ def test_threads_use_all_late_names_at_once() -> None:
     """In a fresh process: the late modules import each other, so one thread imports at a time."""
     for _ in range(3):
         assert run(THREADS) == "[]"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are of POSIX systems")
+def test_the_child_of_a_fork_imports_though_a_thread_of_the_parent_did() -> None:
+    program = """
+import os, threading, tinynode as tn
+from tinynode import late_imports
+held, end = threading.Event(), threading.Event()
+
+def hold():
+    with late_imports._one_thread:
+        held.set()
+        end.wait()
+
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+child = os.fork()
+if not child:
+    os._exit(0 if callable(tn.vmap) else 1)
+print(os.waitpid(child, 0)[1])
+end.set()
+thread.join()
+"""
+    assert run(program) == "0"
 
 
 def test_no_module_asks_for_a_late_name_while_it_is_imported() -> None:
