@@ -157,6 +157,37 @@ def test_functions_recorded_after_an_evaluation_are_as_small_as_others():
     assert sizes[0] == sizes[1]
 
 
+def test_a_class_is_made_without_calls_of_its_own_methods(capsys):
+    """The example that reserves places for attributes never went through __init__."""
+
+    class Closing(Scale):
+        def __init__(self):
+            super().__init__()
+            self.name = "closed"
+
+        def __del__(self):
+            print(self.name)
+
+    class Careful(Scale):
+        def __init__(self):
+            object.__setattr__(self, "names", set())
+            super().__init__()
+
+        def __setattr__(self, name, value):
+            self.names.add(name)
+            object.__setattr__(self, name, value)
+
+    class ScaleError(Scale, Exception):
+        pass
+
+    assert capsys.readouterr() == ("", "")
+    for kind in (Closing, Careful, ScaleError):
+        x = variable([1.0])
+        y = kind().apply((x,))[0]
+        y.backward()
+        assert x.grad == y.array / x.array
+
+
 def test_a_node_hashes_by_identity():
     f, g = Scale(), Scale()
     assert f != g and len({f, g, f}) == 2

@@ -145,7 +145,12 @@ class FunctionNode(HookOwner):
         each recorded function would get a dictionary of its own: slower, and 144 bytes more.
         """
         super().__init_subclass__(**arguments)
-        example = object.__new__(cls)
+        if cls.__setattr__ is not object.__setattr__ or hasattr(cls, "__del__"):
+            return  # such a method expects an object after __init__
+        try:
+            example = object.__new__(cls)
+        except TypeError:  # another base is a class in C, such as Exception
+            return
         example.retained_input_indexes = ()
         example.lazy_grad_sum = False
         example.rank = 0
