@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -200,3 +203,22 @@ def test_functions_have_no_other_products() -> None:
         if ast.unparse(node.value).startswith(("xp", "numpy", "namespace_of"))
     }
     assert found == set()
+
+
+def test_the_search_for_the_switch_leaves_no_reference_cycle() -> None:
+    program = """
+import gc, numpy
+from tinynode.devices import products
+gc.collect()
+gc.disable()
+products.matrix_product(numpy.ones((4, 4)), numpy.ones((4, 4)))
+gc.collect()  # what the import of ctypes leaves
+products.blas_threads.cache_clear()
+products.matrix_product(numpy.ones((4, 4)), numpy.ones((4, 4)))
+print(gc.collect())
+"""
+    env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # so the switch is not kept
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=env
+    )
+    assert done.stdout.strip() == "0"

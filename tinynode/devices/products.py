@@ -53,8 +53,8 @@ def matrix_product(x: Array, y: Array, out: Array | None = None) -> Array:
     number = blas.get()
     if number == 1:  # a block of the user, or a product in another thread
         return numpy.matmul(x, y, out)
-    blas.set(1)
-    try:
+    try:  # Ctrl-C may come at any line
+        blas.set(1)
         shares = min(thread_count(), number)
         if work < LARGE or shares == 1 or not _is_shareable(x, y):
             return numpy.matmul(x, y, out)
@@ -96,6 +96,7 @@ def blas_threads() -> BlasThreads | None:
     return found if found is not None and found.get() > 1 else None
 
 
+@functools.cache  # else each class of ctypes would be a reference cycle
 def _switch_of_openblas() -> BlasThreads | None:
     """The functions of the library in NumPy's wheel."""
     # in a browser there is neither a library nor ctypes for it
