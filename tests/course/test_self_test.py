@@ -69,4 +69,4 @@ def test_an_exercise_without_planted_bugs_is_refused() -> None:
 def test_check_without_a_step_names_the_next_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["check"]) != 0
     said = capsys.readouterr().err
-    assert "name one step, as in: " in said and "-m tinynode.learn check 07" in said
+    assert "name one step, as in: " in said and "-m tinynode.learn check 07; or: " in said

@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     if options.self_test:
         return self_test.run(options.step, options.seconds, options.page)
     if len(options.step) != 1:
-        raise CommandError(f"name one step, as in  {PROGRAM} check 07,  or: {PROGRAM} check all")
+        raise CommandError(f"name one step, as in: {PROGRAM} check 07; or: {PROGRAM} check all")
     (options.step,) = options.step
     mynode.refuse_stranger()
     if options.hidden and not hidden.folders():
