@@ -176,7 +176,7 @@ def test_a_learner_reviews_by_keyboard_without_a_server(tab: Tab) -> None:
 
     press("Enter")  # the focus is on "Next question"
     card, draw = draw_shown(tab)
-    assert card == "best_eps" and len(draw["choices"]) == 4
+    assert card == "best_eps" and len(draw["choices"]) > 1
     wrong = next(i for i, choice in enumerate(draw["choices"]) if choice != draw["answer"])
     press("abc"[wrong])
     press("Enter")
