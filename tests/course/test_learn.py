@@ -436,6 +436,7 @@ def test_without_a_word_it_says_what_to_do_first(learn) -> None:
     assert "start 01" in said and "Next: Step 1: doubling" in said
 
 
+@pytest.mark.slow
 def test_the_way_of_a_learner_through_a_step(learn) -> None:
     status, said = learn("check", "1")
     assert status == 2 and "start 01" in said and "go to the folder" in said
@@ -468,6 +469,7 @@ def test_the_way_of_a_learner_through_a_step(learn) -> None:
     assert "no hint is needed" in learn("hint", "1")[1]
 
 
+@pytest.mark.slow
 def test_another_failing_check_begins_with_its_question(learn) -> None:
     learn("start", "1")
     learn("hint", "1")
@@ -525,6 +527,22 @@ def test_show_without_work_starts_from_the_stub(learn) -> None:
 ENDLESS = "def triple(x):\n    while True:\n        print('round')\n"
 
 
+RARER = (
+    ("def triple(x):\nreturn\n", ["IndentationError", "step01.py, line 2: return"]),
+    ("import nothing_of_the_kind", ["ModuleNotFoundError", "line 1: import nothing_of"]),
+    ("import sys\nsys.exit()", ["(exit)", "step01.py, line 2: sys.exit()"]),
+    ("import os\nos.kill(os.getpid(), 9)", ["(status -9)"]),
+    ("def triple(x):\n    return triple(x)\n", ["RecursionError", "line 2: return triple(x)"]),
+    ("triple = half = 3", ["'int' object is not callable", "line 1: triple = half = 3"]),
+    ("def triple():\n    return 6.0\n", ["TypeError", "line 1: def triple():"]),
+    ("def triple(x):\n    return None[0]\n", ["'NoneType' object", "end without return?"]),
+    ("x = input()", ["EOFError", "line 1: x = input()"]),
+    ("from math import nothing", ["ImportError", "line 1: from math"]),
+    ("raise KeyboardInterrupt", ["KeyboardInterrupt", "line 1: raise"]),
+)
+"""Mistakes of a learner that the slow tests try too: the program, and what is said of it."""
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
     [
@@ -534,23 +552,13 @@ ENDLESS = "def triple(x):\n    while True:\n        print('round')\n"
         ),
         ("def triple(x):\n    return 2 * x\n", ["your code:  step01.py, line 1: def triple(x):"]),
         ("def triple(x:\n    return\n", ["SyntaxError", "step01.py, line 1: def triple(x:"]),
-        ("def triple(x):\nreturn\n", ["IndentationError", "step01.py, line 2: return"]),
         ("\n\n1 / 0\n", ["ZeroDivisionError: division by zero", "step01.py, line 3: 1 / 0"]),
-        ("import nothing_of_the_kind", ["ModuleNotFoundError", "line 1: import nothing_of"]),
         ("half = 3", ["A name is missing: step01.py does not define triple"]),
-        ("import sys\nsys.exit()", ["(exit)", "step01.py, line 2: sys.exit()"]),
         (
             "import os\nos._exit(0)",
             ["Python ended while it ran step01.py (status 0)", "call os._exit?"],
         ),
-        ("import os\nos.kill(os.getpid(), 9)", ["(status -9)"]),
-        ("def triple(x):\n    return triple(x)\n", ["RecursionError", "line 2: return triple(x)"]),
-        ("triple = half = 3", ["'int' object is not callable", "line 1: triple = half = 3"]),
-        ("def triple():\n    return 6.0\n", ["TypeError", "line 1: def triple():"]),
-        ("def triple(x):\n    return None[0]\n", ["'NoneType' object", "end without return?"]),
-        ("x = input()", ["EOFError", "line 1: x = input()"]),
-        ("from math import nothing", ["ImportError", "line 1: from math"]),
-        ("raise KeyboardInterrupt", ["KeyboardInterrupt", "line 1: raise"]),
+        *[pytest.param(*row, marks=pytest.mark.slow) for row in RARER],
     ],
 )
 def test_what_is_wrong_is_said_with_the_learners_line(learn, code: str, said: list[str]) -> None:

@@ -148,6 +148,7 @@ def test_imports_are_added_once_and_after_the_others() -> None:
     assert mynode.with_imports('"""Doc."""\n', ["import os"]) == '"""Doc."""\n\nimport os\n'
 
 
+@pytest.mark.slow
 def test_the_way_through_two_steps(learn) -> None:
     status, said = learn("start", "1")
     assert status == 0 and "mynode/core/a.py: added one" in said

@@ -63,6 +63,7 @@ def notebook(small_course: Path, capsys: pytest.CaptureFixture[str]) -> Notebook
     return Notebook(capsys)
 
 
+@pytest.mark.slow
 def test_an_exercise_in_a_file(notebook: Notebook) -> None:
     assert "Run a cell that begins with %%exercise first" in notebook.call("check")
     assert notebook.cell("%%exercise", "5", STUB) == "saved step05.py. Next cell: check()\n"

@@ -133,6 +133,7 @@ def test_the_program_of_the_cells_is_filmed(page: Page) -> None:
     assert film == {"event": "film", "page": ""}
 
 
+@pytest.mark.slow
 def test_a_film_is_made_again_with_a_change(page: Page) -> None:
     text = (
         "import numpy as np\nimport tinynode as tn\n"
@@ -153,6 +154,7 @@ def test_a_film_is_made_again_with_a_change(page: Page) -> None:
         assert refused["event"] == "refused" and words in refused["text"]
 
 
+@pytest.mark.slow
 def test_a_program_of_its_own_is_run_and_filmed(page: Page) -> None:
     text = "import numpy, tinynode\nx = tinynode.Variable(numpy.ones(2))\n"
     text += "(x * x).sum().backward()\nprint('seen', __name__)\n1 / 0"
