@@ -16,7 +16,8 @@ from typing import Any
 from tinynode.configuration import config, force_backprop_mode
 from tinynode.core.backprop import grad
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
-from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.hooks import is_recording_net
+from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, any_true, is_integer, namespace_of, put, sum_array
 from tinynode.devices.products import matrix_product
 from tinynode.errors import OperandError, describe
@@ -163,18 +164,21 @@ def as_steps(step: Step, count: int, inputs: Sequence[Variable], reverse: bool) 
 
 
 class _AllSteps(FunctionNode):
-    """Base of ``LSTMSteps`` and ``GRUSteps``: the checks.
+    """Base of ``LSTMSteps`` and ``GRUSteps``: the checks, and gradients with a graph.
 
     Attributes:
         gates: the number of gates.
         states: the number of states.
+        step: the equations of a step.
     """
 
     type_hint = "give the layer's weights and biases the shapes and the dtype of the constructor."
+    runs_backward = True
     wide = True
     output_counts = (3,)
     gates: int
     states: int
+    step: Step
 
     def __init__(self, reverse: bool) -> None:
         self.reverse = checked_flag(self, "reverse", reverse)
@@ -194,27 +198,37 @@ class _AllSteps(FunctionNode):
             expect(b.ndim == 1, b.dtype == w.dtype)
             expect(b.shape[0] == w.shape[0])
 
+    def is_recorded(self) -> bool:
+        """True where somebody may differentiate the gradients, or a net is recorded."""
+        return config.enable_backprop or is_recording_net()
+
+    def gradients_by_steps(self, targets: Indexes, grad_outputs: Gradients) -> Gradients:
+        """The gradients by the equations, step by step: these have a graph."""
+        inputs = list(self.get_retained_inputs())
+        with force_backprop_mode():
+            for i in targets:
+                inputs[i] = identity(inputs[i])  # the inner pass ends here
+            outputs = as_steps(type(self).step, self.states, inputs, self.reverse)
+        given = [i for i in range(self.states) if grad_outputs[i] is not None]
+        ys, gys = [outputs[i] for i in given], [grad_outputs[i] for i in given]
+        ends = [inputs[i] for i in targets]
+        return tuple(grad(ys, ends, gys, enable_double_backprop=config.enable_backprop))
+
 
 class _StepsGradient(FunctionNode):
     """Base of ``LSTMStepsGrad`` and ``GRUStepsGrad``: all gradients of a function over steps.
 
     The inputs are those of the function, the three outputs, then the gradients of the outputs.
-    The gradient of the gradient runs ``all_steps`` again, and differentiates twice.
+    A pass that is recorded takes ``gradients_by_steps``, so this function has no backward.
 
     Args:
         reverse: as in the function.
         count: the number of inputs of the function.
         given: the positions of the outputs with a gradient.
 
-    Attributes:
-        step: the equations of a step.
-        states: the number of states.
     """
 
-    runs_backward = True
     wide = True
-    step: Step
-    states: int
 
     def __init__(self, reverse: bool, count: Count, given: Axes) -> None:
         self.reverse = checked_flag(self, "reverse", reverse)
@@ -222,10 +236,8 @@ class _StepsGradient(FunctionNode):
         self.given = checked(self, "given", given)
 
     def parts(self, inputs: Arrays) -> tuple[Arrays, Arrays, Arrays]:
-        """The inputs and the outputs of the function, and the gradients; the outputs not kept."""
+        """The inputs and the outputs of the function, and the gradients."""
         first_gradient = self.count + 3
-        kept = [*range(self.count), *range(first_gradient, len(inputs))]
-        self.retain_inputs(tuple(kept))
         return inputs[: self.count], inputs[self.count : first_gradient], inputs[first_gradient:]
 
     def before(self, first: Array, states: Array) -> Array:
@@ -242,31 +254,10 @@ class _StepsGradient(FunctionNode):
         flat = xp.reshape(gz, (rows, gz.shape[2]))
         return matrix_product(flat.mT, xp.reshape(before, (rows, before.shape[2])))
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        cut = [_cut(x) for x in self.get_retained_inputs()]
-        inputs, gys = cut[: self.count], cut[self.count :]
-        with force_backprop_mode():
-            outputs = as_steps(type(self).step, self.states, inputs, self.reverse)
-        ys = [outputs[i] for i in self.given]
-        first = grad(ys, inputs, gys, enable_double_backprop=True)
-        pairs = [(gx, h) for gx, h in zip(first, grad_outputs, strict=True) if h is not None]
-        gxs, hs = zip(*pairs, strict=True)
-        wanted = [*inputs, *gys]
-        found = grad(gxs, wanted, hs, enable_double_backprop=config.enable_backprop)
-        # the outputs follow from the inputs, so they have no gradient of their own
-        return (*found[: self.count], None, None, None, *found[self.count :])
-
 
 def steps_in_order(steps: int, reverse: bool) -> range:
     """The numbers of the steps, from the first computed to the last."""
     return range(steps - 1, -1, -1) if reverse else range(steps)
-
-
-def _cut(x: Variable) -> Variable:
-    """A Variable with the values of x, where the inner backward passes end."""
-    if config.enable_backprop and x.requires_grad:
-        return identity(x)
-    return wrap_array(x.raw, x.device, True)
 
 
 class LSTMSteps(_AllSteps):
@@ -282,6 +273,7 @@ class LSTMSteps(_AllSteps):
     input_counts = (4,)
     gates = 4
     states = 2
+    step = staticmethod(lstm_step)
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, h, c, w = inputs
@@ -316,6 +308,8 @@ class LSTMSteps(_AllSteps):
         return y, cells, gates
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        if self.is_recorded():
+            return self.gradients_by_steps(target_input_indexes, grad_outputs)
         given = tuple([i for i in range(2) if grad_outputs[i] is not None])
         gradients = [grad_outputs[i] for i in given]
         inputs = (*self.get_retained_inputs(), *self.get_retained_outputs(), *gradients)
@@ -339,8 +333,6 @@ class LSTMStepsGrad(_StepsGradient):
     input_counts = (8, 9)
     output_counts = (4,)
     backward_takes_arrays = False
-    step = staticmethod(lstm_step)
-    states = 2
 
     def forward(self, inputs: Arrays) -> Arrays:
         (_, first_h, first_c, w), (y, c, gates), given = self.parts(inputs)
@@ -384,6 +376,7 @@ class GRUSteps(_AllSteps):
     input_counts = (3, 4)
     gates = 3
     states = 1
+    step = staticmethod(gru_step)
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, h, w, *b = inputs
@@ -419,6 +412,8 @@ class GRUSteps(_AllSteps):
         return y, gates, parts
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        if self.is_recorded():
+            return self.gradients_by_steps(target_input_indexes, grad_outputs)
         inputs = self.get_retained_inputs()
         node = GRUStepsGrad(self.reverse, len(inputs), (0,))
         found = node.apply((*inputs, *self.get_retained_outputs(), grad_outputs[0]))
@@ -443,8 +438,6 @@ class GRUStepsGrad(_StepsGradient):
     input_counts = (7, 8)
     output_counts = (3, 4)
     backward_takes_arrays = False
-    step = staticmethod(gru_step)
-    states = 1
 
     def forward(self, inputs: Arrays) -> Arrays:
         (_, first, w, *b), (y, gates, parts), (gy,) = self.parts(inputs)
