@@ -228,7 +228,7 @@ def test_the_exercise_works_in_a_real_kernel(small_course: Path) -> None:
     )
     assert "saved step05.py. Next cell: check()" in printed
     assert "All 1 checks pass." in printed and "%learn" in printed
-    assert "Hint 1 of 3 for step 05" in printed
+    assert "All checks of step 05 pass: no hint is needed." in printed
 
 
 # the progress bar of a training
