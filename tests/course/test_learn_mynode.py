@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tinynode.commands.command_line import CommandError
-from tinynode_course import command, mynode, sources, use_mynode
+from tinynode_course import command, mynode, shell, sources, use_mynode
 from tinynode_course.progress import NAME, Progress
 
 PAGE = "# %% [markdown]\n# # Step {n}: {name}\n#\n# **Goal.** To test.\n\n# %%\nprint({n})\n"
@@ -91,7 +91,7 @@ def test_a_refused_start_writes_no_file(learn) -> None:
     assert status == 2 and "start 01" in said and os.listdir() == []
     learn("start", "01")
     status, said = learn("start", "02")
-    assert status == 2 and "Do step 01 first: python -m tinynode.learn check 01" in said
+    assert status == 2 and f"Do step 01 first: {shell.PROGRAM} check 01" in said
 
 
 def test_a_check_of_a_step_that_is_not_started_says_so(learn) -> None:

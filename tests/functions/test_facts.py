@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from op_cases import CASES
-from op_drivers import Derivatives, draw_inputs, runs_on
+from op_drivers import BY_STEPS_IF_RECORDED, Derivatives, draw_inputs, runs_on
 
 import tinynode as tn
 from tinynode import functions as fn
@@ -70,6 +70,8 @@ def applications() -> dict[type, list[Any]]:
                 found = Derivatives(case, draw_inputs(case, case.dtypes[0]), device)
                 if case.order >= 2:
                     found.differentiate_again()
+                if case.operation in BY_STEPS_IF_RECORDED:
+                    tn.backward(found.ys, found.gys)  # the gradient's function has no graph
     return {kind: list(kept.values()) for kind, kept in hook.found.items()}
 
 

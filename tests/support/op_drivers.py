@@ -268,7 +268,8 @@ def check_dtypes(case: Case, device_name: str) -> None:
         found = derive(case, device_name, dtype)
         if case.order >= 2:
             found.differentiate_again()
-        check_types(found)
+        is_exact = case.operation not in BY_STEPS_IF_RECORDED
+        check_types(found, 0.0 if is_exact else 100 * float(np.finfo(dtype).eps))
         by_dtype[dtype] = found
     if set(case.dtypes) == {"float64", "float32"}:
         narrow, wide = by_dtype["float32"], by_dtype["float64"]
@@ -279,9 +280,13 @@ def check_dtypes(case: Case, device_name: str) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5, err_msg="float32")
 
 
-def check_types(found: Derivatives) -> None:
+BY_STEPS_IF_RECORDED = ("LSTMSteps", "GRUSteps")
+"""Functions whose gradients with a graph are computed step by step: the last bits differ."""
+
+
+def check_types(found: Derivatives, bound: float) -> None:
     """Each gradient has its variable's dtype, shape and device, at both orders; and ``backward``
-    leaves in ``grad`` what ``grad()`` returns.
+    leaves in ``grad`` what ``grad()`` returns, up to a bound.
     """
     pairs = [*zip(found.gxs, found.xs, strict=True)]
     pairs += zip(found.ggs, found.sources, strict=True)
@@ -298,7 +303,11 @@ def check_types(found: Derivatives) -> None:
     for gx, x in zip(found.gxs, found.xs, strict=True):
         if created:
             assert (x.grad is None) == (gx is None)
-            assert_equal(host_of(x.grad_var, x), host_of(gx, x))
+            left, returned = host_of(x.grad_var, x), host_of(gx, x)
+            if bound == 0.0:
+                assert_equal(left, returned)
+            else:
+                np.testing.assert_allclose(left, returned, rtol=bound, atol=bound)
 
 
 def check_no_gradient(case: Case, device_name: str) -> None:
