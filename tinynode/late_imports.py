@@ -17,7 +17,7 @@ _one_thread = threading.RLock()  # a late module may need another late name whil
 
 
 def _after_fork() -> None:
-    """The child of a fork has no importing thread: one may hold the lock in the parent."""
+    """The child of a fork has no importing thread, but perhaps a locked lock."""
     global _one_thread
     _one_thread = threading.RLock()
 

@@ -20,7 +20,7 @@ MOST_ELEMENTS = 2**31
 MOST_LEAVES = 2**18
 """The leaves of a tree of arrays, such as the arguments of a compiled function."""
 MOST_NUMBERS = 2**24
-"""The numbers of nested lists that are written or drawn one by one."""
+"""The numbers of nested lists, for writing or drawing in turn."""
 
 
 def nested_items(

@@ -24,7 +24,7 @@ from tinynode.devices.protocol import Array
 from tinynode.devices.threads import in_shares, thread_count
 
 SMALL = 18_000
-"""Products of fewer multiplications and additions: BLAS itself takes one thread."""
+"""Products of fewer multiplications and additions: BLAS takes a single thread."""
 LARGE = 6 * 10**7
 """Products of fewer are not shared: the start of a thread takes as long as the gain."""
 

@@ -31,7 +31,7 @@ BLOCK = 32
 SIDE = 1024
 """The numbers in rows side by side: 4 KB of float32 stay in the fastest cache."""
 PRODUCTS = 1 << 14
-"""The most products of neighbours that BLAS adds up in one call: it has many lanes."""
+"""The most products of neighbours in a call of BLAS, which has many lanes."""
 SHORT = 32
 """The length of a row from which a loop of NumPy over the row is no waste."""
 

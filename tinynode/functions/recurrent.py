@@ -199,11 +199,11 @@ class _AllSteps(FunctionNode):
             expect(b.shape[0] == w.shape[0])
 
     def is_recorded(self) -> bool:
-        """True where somebody may differentiate the gradients, or a net is recorded."""
+        """True where the gradients have a graph, or a net is recorded."""
         return config.enable_backprop or is_recording_net()
 
     def gradients_by_steps(self, targets: Indexes, grad_outputs: Gradients) -> Gradients:
-        """The gradients by the equations, step by step: these have a graph."""
+        """The gradients by the equations, step by step: with a graph."""
         inputs = list(self.get_retained_inputs())
         with force_backprop_mode():
             for i in targets:

@@ -96,7 +96,7 @@ def _parser() -> Parser:
 
 
 def _add_for_teachers(commands: Any) -> None:
-    """Add the commands of a class, and those that write files for others."""
+    """Add the commands of a class, and the writers of files for others."""
     classes.add_arguments(_add(commands, "class", classes.run_judge, classes.SUMMARY, False))
     _add(commands, "minutes", minutes.run, minutes.SUMMARY, step=False)
     report.add_arguments(_add(commands, "report", report.run, report.SUMMARY, False))

@@ -225,7 +225,7 @@ class Examiner:
         return lines[:MOST_FRAMES]
 
     def _modules(self) -> Iterator[tuple[Path, ast.Module]]:
-        """The learner's files, parsed; a file that nobody imports may be no Python."""
+        """The learner's files, parsed; an unused file may be no Python."""
         alone = self.work.parent == self.root
         for path in [self.work] if alone else sorted(self.work.parent.rglob("*.py")):
             with contextlib.suppress(SyntaxError, ValueError, OSError):

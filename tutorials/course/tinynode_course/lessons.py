@@ -247,7 +247,7 @@ def _check_numbers(work: Any) -> None:
 
 
 def _check_seeds(work: Any) -> None:
-    """What y.backward() begins with, and what it adds up."""
+    """The beginning of y.backward(), and its sums."""
     for seed, expected in ((None, -1.0), (np.zeros(1, np.float32), 0.0)):
         x = work.Variable(np.array([0.5], np.float32))
         y = work.negative(x)

@@ -100,7 +100,7 @@ def mixed(lines: list[str], seed: str) -> list[str]:
 
 
 def groups(step: Step, found: Sequence[Spot] = (), stage: str = "") -> list[Group]:
-    """The definitions to show: those of the places, or those that the learner has not begun."""
+    """The definitions to show: at the places, or without a beginning of the learner."""
     if found:
         here = [_group_at(step, one, stage or step.key) for one in found]
         chosen = [one for one in here if one is not None]

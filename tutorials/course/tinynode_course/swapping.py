@@ -223,7 +223,7 @@ class Search:
         return Failure("none", "", "")
 
     def _candidates(self, message: str) -> list[tuple[str, str]]:
-        """The units to exchange: first those that the message names, then those of the step.
+        """The units to exchange: first the units in the message, then the others of the step.
 
         A class with methods comes last: a method is the smaller exchange.
         """
