@@ -198,19 +198,28 @@ class _AllSteps(FunctionNode):
             expect(b.ndim == 1, b.dtype == w.dtype)
             expect(b.shape[0] == w.shape[0])
 
-    def is_recorded(self) -> bool:
-        """True where the gradients have a graph, or a net is recorded."""
-        return config.enable_backprop or is_recording_net()
+    def gradient_kind(self) -> type[_StepsGradient]:
+        """The class of the gradients without a graph."""
+        raise NotImplementedError
 
-    def gradients_by_steps(self, targets: Indexes, grad_outputs: Gradients) -> Gradients:
-        """The gradients by the equations, step by step: with a graph."""
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        given = tuple([i for i in range(self.states) if grad_outputs[i] is not None])
+        gys = [grad_outputs[i] for i in given]
+        if config.enable_backprop or is_recording_net():
+            return self.gradients_by_steps(target_input_indexes, given, gys)
+        inputs = self.get_retained_inputs()
+        node = self.gradient_kind()(self.reverse, len(inputs), given)
+        found = node.apply((*inputs, *self.get_retained_outputs(), *gys))
+        return tuple([found[i] for i in target_input_indexes])
+
+    def gradients_by_steps(self, targets: Indexes, given: Axes, gys: Sequence[Any]) -> Gradients:
+        """The gradients by the equations, step by step: with a graph, or for a net."""
         inputs = list(self.get_retained_inputs())
         with force_backprop_mode():
             for i in targets:
                 inputs[i] = identity(inputs[i])  # the inner pass ends here
             outputs = as_steps(type(self).step, self.states, inputs, self.reverse)
-        given = [i for i in range(self.states) if grad_outputs[i] is not None]
-        ys, gys = [outputs[i] for i in given], [grad_outputs[i] for i in given]
+        ys = [outputs[i] for i in given]
         ends = [inputs[i] for i in targets]
         return tuple(grad(ys, ends, gys, enable_double_backprop=config.enable_backprop))
 
@@ -225,7 +234,6 @@ class _StepsGradient(FunctionNode):
         reverse: as in the function.
         count: the number of inputs of the function.
         given: the positions of the outputs with a gradient.
-
     """
 
     wide = True
@@ -307,14 +315,8 @@ class LSTMSteps(_AllSteps):
             y = put(y, (t, ...), h)
         return y, cells, gates
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        if self.is_recorded():
-            return self.gradients_by_steps(target_input_indexes, grad_outputs)
-        given = tuple([i for i in range(2) if grad_outputs[i] is not None])
-        gradients = [grad_outputs[i] for i in given]
-        inputs = (*self.get_retained_inputs(), *self.get_retained_outputs(), *gradients)
-        found = LSTMStepsGrad(self.reverse, 4, given).apply(inputs)
-        return tuple([found[i] for i in target_input_indexes])
+    def gradient_kind(self) -> type[_StepsGradient]:
+        return LSTMStepsGrad
 
 
 class LSTMStepsGrad(_StepsGradient):
@@ -332,7 +334,6 @@ class LSTMStepsGrad(_StepsGradient):
 
     input_counts = (8, 9)
     output_counts = (4,)
-    backward_takes_arrays = False
 
     def forward(self, inputs: Arrays) -> Arrays:
         (_, first_h, first_c, w), (y, c, gates), given = self.parts(inputs)
@@ -411,13 +412,8 @@ class GRUSteps(_AllSteps):
             y = put(y, (t, ...), h)
         return y, gates, parts
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        if self.is_recorded():
-            return self.gradients_by_steps(target_input_indexes, grad_outputs)
-        inputs = self.get_retained_inputs()
-        node = GRUStepsGrad(self.reverse, len(inputs), (0,))
-        found = node.apply((*inputs, *self.get_retained_outputs(), grad_outputs[0]))
-        return tuple([found[i] for i in target_input_indexes])
+    def gradient_kind(self) -> type[_StepsGradient]:
+        return GRUStepsGrad
 
 
 class GRUStepsGrad(_StepsGradient):
@@ -437,7 +433,6 @@ class GRUStepsGrad(_StepsGradient):
 
     input_counts = (7, 8)
     output_counts = (3, 4)
-    backward_takes_arrays = False
 
     def forward(self, inputs: Arrays) -> Arrays:
         (_, first, w, *b), (y, gates, parts), (gy,) = self.parts(inputs)
