@@ -124,8 +124,7 @@ def cross_entropy(to: Draft, node: Any, reads: Names, writes: Names) -> None:
 def cross_entropy_grad(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     """gx = g / m (e^log_p - 1 at the label), 0 in a row whose label is ignored."""
     log_p, g = reads[:2]
-    is_usual = len(reads) == 3 and to.one_dtype(log_p, g, *writes)
-    column = _column(to, node, log_p, reads[2]) if is_usual else None
+    column = _column_of_gradient(to, node, reads, writes)
     if column is None:
         return
     g = _factor(to, node, g, column)
@@ -137,6 +136,12 @@ def cross_entropy_grad(to: Draft, node: Any, reads: Names, writes: Names) -> Non
     to.computed(formula(text, **ignored), writes[0], l=log_p, y=column, s=g, c=classes, d=error)
 
 
+def _column_of_gradient(to: Draft, node: Any, reads: Names, writes: Names) -> str | None:
+    """The column of labels of a gradient of log_p, g and labels; None for others."""
+    is_usual = len(reads) == 3 and to.one_dtype(*reads[:2], *writes)
+    return _column(to, node, reads[0], reads[2]) if is_usual else None
+
+
 def _factor(to: Draft, node: Any, g: str, column: str) -> str:
     """g / m for each row, or one number for all rows."""
     if node.reduction == "none":
@@ -146,12 +151,10 @@ def _factor(to: Draft, node: Any, g: str, column: str) -> str:
 
 def row_weights(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     """c = g / m, 0 in a row whose label is ignored."""
-    log_p, g = reads[:2]
-    is_usual = len(reads) == 3 and to.one_dtype(log_p, g, *writes)
-    column = _column(to, node, log_p, reads[2]) if is_usual else None
+    column = _column_of_gradient(to, node, reads, writes)
     if column is None:
         return
     ignored = {"label": integer(node.ignore_label)}
-    factor = _factor(to, node, g, column)
+    factor = _factor(to, node, reads[1], column)
     text = formula("y == {label} ? 0.0 : s", **ignored)
     to.computed(text, writes[0], y=column, s=factor)
