@@ -25,7 +25,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -205,6 +205,22 @@ def build_and_check(
     return found
 
 
+def build_all(dist: Path, url: str = "", email: str = "") -> Iterator[Artifact]:
+    """Build all archives in a folder, each twice, and check them.
+
+    Raises:
+        ReleaseError: A check fails.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        trees = [Path(scratch, name) for name in ("a", "another-name")]
+        for tree in trees:
+            copy_of_the_tree(tree)
+            name_the_publisher(tree, url, email)
+        for distribution in DISTRIBUTIONS:
+            print(f"building {distribution.name}, twice", flush=True)
+            yield from build_and_check(distribution, trees, dist)
+
+
 # --- the command ---------------------------------------------------------------------------------
 
 
@@ -232,19 +248,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"tools.release: {options.dist} is not empty; name another folder", file=sys.stderr)
         return 2
     dist.mkdir(parents=True, exist_ok=True)
-    artifacts: list[Artifact] = []
-    with tempfile.TemporaryDirectory() as scratch:
-        trees = [Path(scratch, name) for name in ("a", "another-name")]
-        for tree in trees:
-            copy_of_the_tree(tree)
-            name_the_publisher(tree, options.url, options.email)
-        for distribution in DISTRIBUTIONS:
-            print(f"building {distribution.name}, twice", flush=True)
-            try:
-                artifacts += build_and_check(distribution, trees, dist)
-            except ReleaseError as error:
-                print(f"tools.release: {error}", file=sys.stderr)
-                return 1
+    try:
+        artifacts = list(build_all(dist, options.url, options.email))
+    except ReleaseError as error:
+        print(f"tools.release: {error}", file=sys.stderr)
+        return 1
     print(table(artifacts))
     sums = [f"{one.digest}  {one.path.name}\n" for one in artifacts]
     (dist / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")

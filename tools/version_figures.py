@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import tinynode
 from tools import release, sizes
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,17 +53,7 @@ def of_sizes() -> dict[str, str]:
 def of_archives() -> dict[str, str]:
     """The bytes of the archives of a release."""
     with tempfile.TemporaryDirectory() as scratch:
-        trees = [Path(scratch, name) for name in ("a", "b")]
-        for tree in trees:
-            release.copy_of_the_tree(tree)
-        dist = Path(scratch, "dist")
-        dist.mkdir()
-        artifacts = [
-            artifact
-            for distribution in release.DISTRIBUTIONS
-            for artifact in release.build_and_check(distribution, trees, dist)
-        ]
-        names = {one.path.name: one.size for one in artifacts}
+        names = {one.path.name: one.size for one in release.build_all(Path(scratch))}
     return {f"bytes of {without_version(name)}": f"{size:,}" for name, size in names.items()}
 
 
@@ -181,13 +172,6 @@ def all_versions() -> dict[str, Figures]:
     }
 
 
-def version_of_this_tree() -> str:
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    found = re.search(r'^version = "([\d.]+)"$', text, re.MULTILINE)
-    assert found is not None
-    return found[1]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("what", choices=("measure", "page"))
@@ -195,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.what == "measure":
         FOLDER.mkdir(exist_ok=True)
-        path = FOLDER / f"{version_of_this_tree()}.json"
+        path = FOLDER / f"{tinynode.__version__}.json"
         path.write_text(json.dumps(measured_now(options.workloads), indent=1) + "\n", "utf-8")
         print(f"wrote {path.relative_to(ROOT)}")
     PAGE.write_text(page(all_versions()), encoding="utf-8")
