@@ -218,6 +218,7 @@ def test_every_function_node_class_stands_in_the_graph_of_a_row():
     missing = {one for one in missing if one.__name__ not in OF_COMPLEX_NUMBERS}
     for case in CASES:
         missing -= op_drivers.record(case, "numpy", 0).classes
+        missing -= op_drivers.record_without_graph(case, "numpy", 0).classes
         if not missing:
             return
     raise AssertionError(f"no row has a graph with {sorted(one.__name__ for one in missing)}")
