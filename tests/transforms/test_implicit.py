@@ -14,6 +14,7 @@ from tinynode import functions, nn
 from tinynode.core.hooks import thread_state
 from tinynode.errors import ConvergenceError, OperandError, TraceError
 from tinynode.gradient_check import check_backward, check_double_backward
+from tinynode.transforms.linear_solvers import gmres
 
 SOLVES = ["dense", "cg", "gmres"]
 
@@ -146,6 +147,19 @@ def test_a_solver_of_ones_own_for_the_linear_system() -> None:
     (g,) = tn.grad([functions.sum(root(theta))], [theta])
     np.testing.assert_allclose(g.array, 0.5 / np.sqrt(theta.array))
     assert asked == [1e-3]
+
+
+@pytest.mark.parametrize("kind", ["random", "shift", "antisymmetric"])
+@pytest.mark.parametrize("size", [1, 2, 7, 40])
+def test_gmres_of_matrices(kind: str, size: int) -> None:
+    """A shift of the coordinates makes no progress before the last step."""
+    A, b = draw(size, size), draw(size, seed=1)
+    if kind == "shift":
+        A, b = np.roll(np.eye(size), 1, axis=0), np.eye(size)[0]
+    elif kind == "antisymmetric":
+        A = A - A.T + 1e-2 * np.eye(size)
+    v = gmres(lambda v: tn.asarray(A @ v.array), tn.asarray(b), 1e-10)
+    np.testing.assert_allclose(A @ v.array, b, atol=1e-9 * np.abs(b).max())
 
 
 # --- parameters by closure -----------------------------------------------------------------------

@@ -10,6 +10,7 @@ Saad and Schultz, GMRES: A Generalized Minimal Residual Algorithm, 1986.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -105,26 +106,72 @@ def gmres(matvec: MatVec, b: Variable, tolerance: float) -> Variable:
         return b
     error, steps = length, min(b.size, LARGEST_BASIS)
     basis = xp.reshape(b.raw / length, (1, b.size))
-    hessenberg = numpy.zeros((steps + 1, steps))  # A in the basis
-    for k in range(steps):
-        new = xp.reshape(matvec(_like(b, basis[k, :])).raw, (b.size,))
+    columns = _Triangle(length, steps)
+    for _ in range(steps):
+        new = xp.reshape(matvec(_like(b, basis[-1, :])).raw, (b.size,))
+        column = numpy.zeros(basis.shape[0] + 1)  # A times the last vector, in the basis
         for _ in range(2):  # the second round removes rounding errors of the first
             overlaps = xp.matmul(basis, new)
             new = new - xp.matmul(overlaps, basis)
-            hessenberg[: k + 1, k] += numpy.asarray(to_host(overlaps))
-        hessenberg[k + 1, k] = rest = float(xp.sqrt(xp.sum(new * new)))
-        small, target = hessenberg[: k + 2, : k + 1], length * numpy.eye(k + 2)[0]
-        if not numpy.isfinite(small).all():
+            column[:-1] += numpy.asarray(to_host(overlaps))
+        column[-1] = rest = float(xp.sqrt(xp.sum(new * new)))
+        if not numpy.isfinite(column).all():
             break
-        weights = numpy.linalg.lstsq(small, target)[0]
-        error = float(numpy.linalg.norm(small @ weights - target))
+        size = columns.append(column)
+        error = columns.error()
         if error <= tolerance * length:
-            v = asarray(weights, dtype=b.dtype, device=b.device, requires_grad=False)
+            v = asarray(columns.weights(), dtype=b.dtype, device=b.device, requires_grad=False)
             return _like(b, xp.matmul(v.raw, basis))
-        if rest <= 1e-14 * numpy.abs(small).max():
+        if rest <= 1e-14 * size:
             break  # the basis is complete, and A is singular
         basis = xp.concat([basis, xp.reshape(new / rest, (1, b.size))])
     raise _not_converged("gmres", error, b, tolerance)
+
+
+class _Triangle:
+    """The least squares problem of GMRES: the matrix H of A in the basis, made a triangle.
+
+    Q H = R. A new column costs k rotations in step k; solving anew would cost k^3 operations.
+    Rotation j mixes rows j and j + 1 so that R has a zero below the diagonal.
+
+    Attributes:
+        R: (steps, steps), the triangle.
+        target: (steps + 1), Q times the right side; the entry after the last column is the error.
+        largest: the largest entry of H.
+    """
+
+    def __init__(self, length: float, steps: int) -> None:
+        self.R = numpy.zeros((steps, steps))
+        self.target = numpy.zeros(steps + 1)
+        self.target[0] = length
+        self.rotations: list[tuple[float, float]] = []
+        self.largest = 0.0
+
+    def append(self, column: Any) -> float:
+        """Add the next column of H, of k + 2 entries in step k; the largest entry of H."""
+        self.largest = max(self.largest, float(numpy.abs(column).max()))
+        entries, k = column.tolist(), len(self.rotations)
+        for j, (c, s) in enumerate(self.rotations):
+            upper, lower = entries[j], entries[j + 1]
+            entries[j] = c * upper + s * lower
+            entries[j + 1] = c * lower - s * upper
+        radius = math.hypot(entries[k], entries[k + 1])
+        c, s = (entries[k] / radius, entries[k + 1] / radius) if radius else (0.0, 1.0)
+        self.rotations.append((c, s))
+        self.R[:k, k] = entries[:k]
+        self.R[k, k] = radius
+        self.target[k + 1] = -s * self.target[k]
+        self.target[k] = c * self.target[k]
+        return self.largest
+
+    def error(self) -> float:
+        """The length of the residual of the best combination of the basis."""
+        return abs(float(self.target[len(self.rotations)]))
+
+    def weights(self) -> Any:
+        """The best combination of the basis: R weights = target."""
+        k = len(self.rotations)
+        return numpy.linalg.solve(self.R[:k, :k], self.target[:k])
 
 
 SOLVERS: dict[str, Solve] = {"cg": conjugate_gradients, "dense": dense, "gmres": gmres}
