@@ -21,6 +21,7 @@ from tinynode.functions.attributes import Place, Slice
 from tinynode.functions.image_windows import Windows
 from tinynode.functions.pooling import SumBlocks2d, UpsampleNearest2d
 from tinynode.net import NetOp, Operator, Scope, dumps, loads, registry
+from tinynode.net.body import Body
 from tinynode.net.operator import operator_of
 
 X = np.linspace(-1.0, 1.0, 12).reshape(4, 3)
@@ -77,7 +78,7 @@ def a_value_of(kind: Any) -> Any:
     windows = Windows((1, 1), (1, 1), (0, 0), (1, 1))
     candidates = [0, 1, -1, 0.5, True, "mean", "ortho", "a", (), (0,), (1, 1), windows]
     candidates += [np.dtype("float32"), tn.get_device("numpy"), np.random.default_rng(0), X]
-    candidates += [("a",), ((), ()), (0.5, 0.5)]
+    candidates += [("a",), ((), ()), (0.5, 0.5), Body(NetOp([]), ("x",), ("x",)), "dense"]
     return next(value for value in candidates if fits(value, kind))
 
 

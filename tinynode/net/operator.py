@@ -40,6 +40,14 @@ ArraySpecs: TypeAlias = dict[str, ArraySpec]
 """The specs of a net's variables, by name."""
 
 
+class InnerNet:
+    """Base of a constant with operators of its own."""
+
+    def lines(self, indent: str = "") -> Iterator[str]:
+        """The lines of the operators in ``print(net)``."""
+        raise NotImplementedError
+
+
 class Operator:
     """One step of a net: a function's type, names in slots, and constants.
 
@@ -173,13 +181,16 @@ class Operator:
         return operator
 
     def lines(self, indent: str = "") -> Iterator[str]:
-        """The operator's line in ``print(net)``."""
+        """The operator's line in ``print(net)``, and the lines of a body."""
         words = [*self.input_names, *(f"{k}={_shown(v)}" for k, v in sorted(self.attrs.items()))]
         line = f"{', '.join(self.output_names)} = {self.type}({', '.join(words)})"
         yield indent + printable(line)
+        for value in self.attrs.values():
+            if isinstance(value, InnerNet):
+                yield from value.lines(indent + "    ")
 
     def __str__(self) -> str:
-        return "\n".join(self.lines())
+        return next(self.lines())
 
     def __repr__(self) -> str:
         return f"<Operator {self}>"

@@ -13,6 +13,8 @@ method of the function.
     ]}
     }
 
+A net inside of an operator is ``{"body": net, "inputs": names, "outputs": names}``; see ``Body``.
+
 A plain JSON list is a tuple, since constants are hashable. A value unknown to JSON is an object
 with a telling key: ``{"float": "inf"}``, ``{"dtype": "float32", "backend": "numpy"}``. An array
 is ``{"array": [...], "shape": [...], "dtype": ..., "device": ...}``.
@@ -34,6 +36,7 @@ from tinynode.errors import DeviceError, NetError, describe, dtype_name
 from tinynode.functions.attribute_types import fits, type_text
 from tinynode.functions.attributes import Place, Shape, Slice
 from tinynode.functions.image_windows import Windows, windows_of
+from tinynode.net.body import Body
 from tinynode.net.helpers import OtherGradient
 from tinynode.net.net_op import AnyOp, NetOp
 from tinynode.net.operator import OF_APPLY, Operator, Slots
@@ -176,6 +179,9 @@ def _encode(value: Any, where: str) -> Any:
         return {"constant": "..."}
     if kind is Device:
         return {"device": str(value)}
+    if kind is Body:
+        content = json.loads(_net_text(value.net, ""))
+        return {"body": content, "inputs": value.inputs, "outputs": value.outputs}
     if value is get_generator():
         return {"constant": "the process-wide generator"}
     return _encode_of_library(value, where)
@@ -193,9 +199,10 @@ def _encode_of_library(value: Any, where: str) -> Any:
     device = find_device(value)
     if device is not None and dtype_name(value.dtype) in _DTYPES:
         return _encode_array(to_host(value), device)
+    reason = getattr(value, "why_not_saved", "")
     raise NetError(
         f"{where} is {describe(value)}, which has no form in the text of a net. Constants may be "
-        "numbers, texts, tuples, lists, slices, None, ..., dtypes, devices, and arrays."
+        f"numbers, texts, tuples, lists, slices, None, ..., dtypes, devices, and arrays.{reason}"
     )
 
 
@@ -343,6 +350,11 @@ def _decode_object(data: dict[str, Any], where: str) -> Any:
         return _decode_array(data)
     if "scalar" in data:
         return numpy.dtype(_known_dtype(data)).type(_number(data["scalar"]))
+    if "body" in data:
+        names = [_checked_names("body", side, data[side]) for side in _SIDES]
+        if any(isinstance(side, dict) for side in names):
+            raise ValueError("inputs and outputs must be lists of names")
+        return Body(_net_of(data["body"]), *map(tuple, names))
     if "dtype" in data:
         name = _known_dtype(data)
         known = "backend" in data

@@ -3,7 +3,8 @@
 ``gradients`` has value_and_grad, gradient and hvp; ``linear`` has vjp, jvp and linearize;
 ``jacobians`` has jacrev, jacfwd and hessian, with sparse patterns in ``colouring``. Each one calls
 the function on fresh Variables, and differentiates the recorded graph with ``tinynode.grad``.
-``implicit`` has custom_root, custom_fixed_point and newton. ``vmap`` calls the function on
+``implicit`` has custom_root, custom_fixed_point and newton, and ``implicit_operators`` has their
+operators in nets. ``vmap`` calls the function on
 Variables with a hidden axis; ``batching`` has the border of the hidden axis. Transforms compose:
 one may stand in the function of another.
 """

@@ -25,7 +25,6 @@ Deep Equilibrium Models, 2019.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, ParamSpec, Self, overload
 
@@ -33,16 +32,37 @@ from tinynode.configuration import config, force_backprop_mode, no_backprop_mode
 from tinynode.core.backprop import grad
 from tinynode.core.conversion import asarray
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
-from tinynode.core.hooks import is_recording_net, tell_detached, thread_state
+from tinynode.core.hooks import is_recording_net, thread_state
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, Device, current_device, is_floating
-from tinynode.errors import ConvergenceError, OperandError, VmapError, describe
-from tinynode.functions import astype, identity, reshape
+from tinynode.errors import ConvergenceError, OperandError, TraceError, describe
+from tinynode.functions import astype, reshape
+from tinynode.net.body import body_of
 from tinynode.net.recorder import without_hooks
 from tinynode.net.structure import flatten, unflatten
 from tinynode.transforms.captures import Captures, cut_inputs, standing_in
+from tinynode.transforms.implicit_operators import (
+    Newton,
+    Root,
+    check_root,
+    cut,
+    default_root_tolerance,
+    newton_step_limit,
+    not_connected,
+    refuse_examples,
+)
 from tinynode.transforms.jacobians import jacobian
-from tinynode.transforms.linear_solvers import SOLVERS, MatVec, Solve, largest, solve_matrix
+from tinynode.transforms.linear_solvers import (
+    SOLVERS,
+    MatVec,
+    Method,
+    Solve,
+    default_tolerance,
+    eps,
+    largest,
+    solve_matrix,
+    solved,
+)
 
 
 class Equation(NamedTuple):
@@ -53,6 +73,7 @@ class Equation(NamedTuple):
         optimality: ``optimality(x, *args)``, zero at the solution.
         solver: ``solver(*args, **keywords)``, the solution.
         solve: solves linear systems: ``solve(matvec, b)``.
+        method: the name of ``solve`` among ``SOLVERS``; None for a function of the user.
         tolerance: the largest accepted |optimality|, relative to max(1, |x|); None: a default.
         solve_tolerance: the relative residual of an iterative linear solve; None: a default.
     """
@@ -61,6 +82,7 @@ class Equation(NamedTuple):
     optimality: Callable[..., Any]
     solver: Callable[..., Any]
     solve: Solve
+    method: Method | None
     tolerance: float | None
     solve_tolerance: float | None
 
@@ -81,27 +103,15 @@ class Equation(NamedTuple):
         def product(v: Variable) -> Variable:
             (gx,) = grad([r], [x], [v])
             if gx is None:
-                raise ConvergenceError(_not_connected(self.name))
+                raise ConvergenceError(not_connected(self.name))
             return gx
 
         return product
 
     def linear_solution(self, r: Variable, x: Variable, g: Variable) -> Variable:
         """The solution u of A^T u = g, checked, without a graph."""
-        matvec = self.vjp(r, x)
-        tolerance = self.solve_tolerance or eps(g) ** (2 / 3)
-        with no_backprop_mode():
-            try:
-                u = self.solve(matvec, g, tolerance)
-            except ConvergenceError as error:
-                raise ConvergenceError(f"{self.name}, backward: {error}{_SINGULAR}") from error
-            rest, size = largest(matvec(u) - g), largest(g)
-        if not rest <= max(1e3 * tolerance, eps(g) ** 0.5) * size:
-            raise ConvergenceError(
-                f"{self.name}, backward: A^T u = g is not solved, for A the Jacobian of the "
-                f"equation: |A^T u - g| = {rest:.3g}, |g| = {size:.3g}.{_SINGULAR}"
-            )
-        return u
+        tolerance = self.solve_tolerance or default_tolerance(g)
+        return solved(self.name, self.solve, self.vjp(r, x), g, tolerance)
 
     def solution(
         self, device: Device, dtype: Any, args: Sequence[Any], keywords: dict[str, Any]
@@ -120,43 +130,8 @@ class Equation(NamedTuple):
             )
         return wrap_array(x.raw, x.device, False)
 
-    def check(self, r: Variable, x: Variable) -> None:
-        """Refuse a residual of NaN, and warn of a large residual."""
-        error = largest(r)
-        limit = (self.tolerance or eps(x) ** (1 / 3)) * max(1.0, largest(x))
-        if not error < float("inf"):
-            raise ConvergenceError(
-                f"{self.name}: the residual at the solver's result is {error}: the solver "
-                "diverged, or the equation is not defined there."
-            )
-        if error > limit:
-            warnings.warn(
-                f"{self.name}: the solver's result is no solution: the largest residual is "
-                f"{error:.3g}, the limit {limit:.3g}. The gradient is that of a solution. Let the "
-                "solver run longer, or set tolerance.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-
 
 P = ParamSpec("P")
-_SINGULAR = (
-    " At a singular Jacobian, such as at a double root, the solution has no gradient: move away "
-    "from this point, or change the equation."
-)
-
-
-def _not_connected(name: str) -> str:
-    return (
-        f"{name}: the value of the equation has no recorded connection to the solution x, so the "
-        "Jacobian is zero. If the equation is a gradient by tn.grad, compute the gradient with "
-        "enable_double_backprop=True."
-    )
-
-
-def eps(x: Variable) -> float:
-    """The distance of 1 and the next number of x's dtype."""
-    return float(x.xp.finfo(x.dtype).eps)
 
 
 class ImplicitCall:
@@ -167,7 +142,10 @@ class ImplicitCall:
         treedef: the structure of the arguments, with slots for the Variables.
         captured: the other Variables of the equation: those of the closure.
         device: the device of all Variables.
+        why_not_saved: sentences for the error when a net with this solver is saved.
     """
+
+    why_not_saved = ""
 
     def __init__(self, equation: Equation, variables: Sequence[Variable], treedef: Any) -> None:
         self.equation = equation
@@ -184,13 +162,20 @@ class ImplicitCall:
         args, keywords = unflatten(self.treedef, values[:size])
         return args, keywords, values[size:]
 
-    def solution(self, values: Sequence[Variable]) -> tuple[Variable, list[Variable]]:
-        """The solver's result, checked; and the Variables captured by the equation."""
+    def solver_result(self, values: Sequence[Variable]) -> Variable:
+        """The solver's result."""
         plain = [wrap_array(v.raw, v.device, False) for v in values]
         args, keywords, captured = self.split(plain)
         dtype = next((v.dtype for v in values if is_floating(v.raw)), None)
         with standing_in(self.captured, captured):
-            x = self.equation.solution(self.device, dtype, args, keywords)
+            return self.equation.solution(self.device, dtype, args, keywords)
+
+    def solution(self, values: Sequence[Variable]) -> tuple[Variable, list[Variable]]:
+        """The solver's result, checked; and the Variables captured by the equation."""
+        x = self.solver_result(values)
+        plain = [wrap_array(v.raw, v.device, False) for v in values]
+        _, _, captured = self.split(plain)
+        with standing_in(self.captured, captured):
             if self.equation.tolerance == float("inf"):
                 return x, []
             leaves = [wrap_array(v.raw, v.device, True) for v in (x, *plain)]
@@ -198,7 +183,7 @@ class ImplicitCall:
             with _OwnCaptures(leaves) as captures, force_backprop_mode():
                 r = self.equation.residual(leaves[0], own)
         with without_hooks():
-            self.equation.check(r, x)
+            check_root(self.equation.name, r, x, self.equation.tolerance)
         return x, captures.found()
 
 
@@ -230,9 +215,9 @@ class ImplicitRoot(FunctionNode):
         (gx,) = grad_outputs
         (x,) = self.get_retained_outputs()
         values, record = self.get_retained_inputs(), config.enable_backprop
-        inner_x = _cut(x, record)
+        inner_x = cut(x, record)
         count = len(values) - len(self.call.captured)
-        inner = cut_inputs(values, count, record, _cut)
+        inner = cut_inputs(values, count, record, cut)
         args, _, captured = self.call.split(inner)
         with standing_in(self.call.captured, captured), force_backprop_mode():
             r = self.call.equation.residual(inner_x, args)
@@ -252,10 +237,10 @@ def adjoint(
 
     def transposed(u: Variable, x: Variable, gx: Variable, *args: Any) -> Variable:
         """H(u) = A^T u - gx."""
-        x = x if x.requires_grad else _cut(x, False)
+        x = x if x.requires_grad else cut(x, False)
         (product,) = grad([equation.residual(x, args)], [x], [u], enable_double_backprop=True)
         if product is None:
-            raise ConvergenceError(_not_connected(equation.name))
+            raise ConvergenceError(not_connected(equation.name))
         return product - gx
 
     def solver(x: Variable, gx: Variable, *args: Any) -> Variable:
@@ -268,17 +253,90 @@ def adjoint(
     variables, treedef = flatten(((x, gx, *args), {}), equation.name)
     inner = ImplicitCall(own, variables, treedef)
     inner.captured = call.captured
-    _refuse_examples(equation.name, (*variables, *captured))
+    refuse_examples(equation.name, (*variables, *captured))
     return ImplicitRoot(inner).apply((*variables, *captured))[0]
 
 
-def _cut(x: Variable, record: bool) -> Variable:
-    """A Variable with the values of x where a backward pass ends: a copy, or a leaf."""
-    if record and x.requires_grad:
-        return identity(x)
-    leaf = wrap_array(x.raw, x.device, record is False)
-    tell_detached(x, leaf)
-    return leaf
+class SolverCall(FunctionNode):
+    """x, the result of a solver that reads values: a net calls the solver in each run.
+
+    theta: Variables of any shape -> x: (s). No gradient: ``Root`` has the gradient.
+
+    The inputs are those of an ``ImplicitRoot``.
+    """
+
+    needs_values = True
+    complex_rule = "own"
+
+    def __init__(self, call: ImplicitCall) -> None:
+        self.call = call
+        self.output_device = call.device
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        values = [wrap_array(array, self.call.device, False) for array in inputs]
+        return (self.call.solver_result(values).raw,)
+
+
+def _recorded_root(
+    equation: Equation, method: Method, variables: Sequence[Variable], treedef: Any
+) -> Variable:
+    """The solution while a net is recorded: the operators of the solver, then ``Root``.
+
+    A solver that reads values is no net: ``SolverCall`` calls the solver in each run.
+    """
+    call = ImplicitCall(equation, variables, treedef)
+    found = _recorded_solver(call, variables)
+    x = call.solver_result(variables) if found is None else found
+    leaves = [wrap_array(v.raw, v.device, is_floating(v.raw)) for v in (x, *variables)]
+
+    def residual(x: Variable, *values: Variable) -> Variable:
+        return equation.residual(x, call.split(values)[0])
+
+    body, captured = body_of(residual, leaves, "equation")
+    if found is None:
+        call.captured = tuple(captured)
+        x = SolverCall(call).apply((*variables, *captured))[0]
+    node = Root(
+        body,
+        method,
+        equation.tolerance or default_root_tolerance(x),
+        equation.solve_tolerance or default_tolerance(x),
+        equation.name,
+        x.device,
+    )
+    return node.apply((x, *variables, *captured))[0]
+
+
+def _recorded_solver(call: ImplicitCall, variables: Sequence[Variable]) -> Variable | None:
+    """The solver's result by operators of the recorded net; None for a solver of any code."""
+
+    def solver(*values: Variable) -> Any:
+        args, keywords, _ = call.split(values)
+        return call.equation.solver(*args, **keywords)
+
+    try:
+        body, captured = body_of(solver, variables, "solver")
+    except TraceError as error:
+        call.why_not_saved = _why_not_saved(str(error))
+        return None
+    if len(body.operators) > LARGEST_SOLVER:
+        call.why_not_saved = _why_not_saved(f"the solver has more than {LARGEST_SOLVER} operators")
+        return None
+    with no_backprop_mode():
+        found = body.apply((*variables, *captured))
+    is_one = len(found) == 1 and is_floating(found[0].raw)
+    return found[0] if is_one else None  # ``Equation.solution`` refuses the result
+
+
+def _why_not_saved(reason: str) -> str:
+    return (
+        f" The solver is no net, and runs as it is: {reason.removesuffix('.')}. Write the solver "
+        "with functions of Variables alone, such as tn.newton."
+    )
+
+
+LARGEST_SOLVER = 2000
+"""The number of operators of a solver in a net, at most. A longer solver runs as it is."""
 
 
 class _OwnCaptures(Captures):
@@ -335,7 +393,8 @@ def custom_root(
     ``optimality``, such as the weights of a module, get a gradient too. Gradients of every order
     exist. No hook sees the steps of the solver.
 
-    Under ``tn.compile`` the solver runs in each call, and may read the values of the arguments.
+    Under ``tn.compile`` a solver of functions of Variables, such as ``tn.newton``, becomes a part
+    of the net. A solver that reads values runs as it is in each call.
     The solver may use a Variable of the closure only if ``optimality`` uses the same Variable.
 
     A recorded backward, for a gradient of a gradient, borrows the Variables of the closure for a
@@ -452,12 +511,15 @@ def _implicit(
         )
     chosen = solve if callable(solve) else SOLVERS[solve]
     title = f"{name}({getattr(solver, '__name__', type(solver).__name__)})"
-    equation = Equation(title, optimality, solver, chosen, tolerance, solve_tolerance)
+    method = None if callable(solve) else solve
+    equation = Equation(title, optimality, solver, chosen, method, tolerance, solve_tolerance)
 
     @functools.wraps(solver)
     def implicit(*args: Any, **keywords: Any) -> Variable:
         variables, treedef = flatten((args, keywords), title)
-        _refuse_examples(title, variables)
+        refuse_examples(title, variables)
+        if is_recording_net() and equation.method is not None:
+            return _recorded_root(equation, equation.method, variables, treedef)
         call = ImplicitCall(equation, variables, treedef)
         x, captured = call.solution(variables)
         call.captured = tuple(captured)
@@ -466,14 +528,6 @@ def _implicit(
         return node.apply((*variables, *captured))[0]
 
     return implicit
-
-
-def _refuse_examples(title: str, variables: Sequence[Variable]) -> None:
-    if any("batched" in v.device.backend.capabilities for v in variables):
-        raise VmapError(
-            f"{title}: a solver needs values, and inside of vmap each example has another. "
-            "Write the equation for all examples at once, or call it in a loop."
-        )
 
 
 def _check_functions(name: str, equation: Any, solver: Any) -> None:
@@ -506,6 +560,8 @@ def newton(
         ConvergenceError: the number of steps was not enough, or a Jacobian is singular.
     """
     x = asarray(x0, requires_grad=False)
+    if is_recording_net():
+        return _recorded_newton(optimality, x, args, steps, tolerance)
     with no_backprop_mode():
         for _ in range(steps):
             r = optimality(x, *args)
@@ -517,7 +573,25 @@ def newton(
             x = x - step
             if largest(step) <= max(tolerance, 4 * eps(x)) * max(1.0, largest(x)):
                 return wrap_array(x.raw, x.device, False)
-    raise ConvergenceError(
-        f"newton: {steps} steps did not converge: the last is {largest(step):.3g} long. Begin "
-        "nearer to the root, or raise steps."
-    )
+    raise newton_step_limit("newton", steps, largest(step))
+
+
+def _recorded_newton(
+    optimality: Callable[..., Any], x: Variable, args: Any, steps: int, tolerance: float
+) -> Variable:
+    """The operator ``Newton``, while a net is recorded."""
+    variables, treedef = flatten((args, {}), "newton")
+
+    def residual(x: Variable, *values: Variable) -> Any:
+        return optimality(x, *unflatten(treedef, values)[0])
+
+    for _ in range(2):
+        leaves = [wrap_array(v.raw, v.device, is_floating(v.raw)) for v in (x, *variables)]
+        body, captured = body_of(residual, leaves, "equation")
+        dtype = body.apply((*leaves, *captured))[0].dtype
+        if dtype == x.dtype:
+            break
+        x = astype(x, dtype)  # a first guess in Python numbers
+    node = Newton(body, steps, max(tolerance, 4 * eps(x)), x.device)
+    with no_backprop_mode():
+        return node.apply((x, *variables, *captured))[0]

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy
 
+from tinynode.configuration import no_backprop_mode
 from tinynode.core.conversion import asarray, to_host
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.errors import ConvergenceError, InvalidType
@@ -24,6 +25,8 @@ from tinynode.transforms.jacobians import along_basis
 
 MatVec: TypeAlias = Callable[[Variable], Variable]
 """The product of the matrix and a vector."""
+Method = Literal["cg", "dense", "gmres"]
+"""The name of a solver."""
 Solve: TypeAlias = Callable[..., Variable]
 """``solve(matvec, b, tolerance=...)``: the v with A v = b."""
 
@@ -176,6 +179,42 @@ class _Triangle:
 
 SOLVERS: dict[str, Solve] = {"cg": conjugate_gradients, "dense": dense, "gmres": gmres}
 """The solvers by name."""
+
+
+_SINGULAR = (
+    " At a singular Jacobian, such as at a double root, the solution has no gradient: move away "
+    "from this point, or change the equation."
+)
+
+
+def solved(name: str, solve: Solve, matvec: MatVec, b: Variable, tolerance: float) -> Variable:
+    """The solution u of A^T u = b, checked, without a graph; ``matvec`` computes A^T u.
+
+    Raises:
+        ConvergenceError: A is singular, or the solver did not converge.
+    """
+    with no_backprop_mode():
+        try:
+            u = solve(matvec, b, tolerance)
+        except ConvergenceError as error:
+            raise ConvergenceError(f"{name}, backward: {error}{_SINGULAR}") from error
+        rest, size = largest(matvec(u) - b), largest(b)
+    if not rest <= max(1e3 * tolerance, eps(b) ** 0.5) * size:
+        raise ConvergenceError(
+            f"{name}, backward: A^T u = g is not solved, for A the Jacobian of the "
+            f"equation: |A^T u - g| = {rest:.3g}, |g| = {size:.3g}.{_SINGULAR}"
+        )
+    return u
+
+
+def default_tolerance(b: Variable) -> float:
+    """The relative residual of a linear system, by the precision of the dtype."""
+    return float(eps(b) ** (2 / 3))
+
+
+def eps(x: Variable) -> float:
+    """The distance of 1 and the next number of x's dtype."""
+    return float(x.xp.finfo(x.dtype).eps)
 
 
 def largest(x: Any) -> float:
