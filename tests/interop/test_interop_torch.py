@@ -288,7 +288,7 @@ def test_the_function_runs_on_the_current_device(device: str) -> None:
 
 
 def test_a_gpu_without_cupy_is_an_error_with_the_cure() -> None:
-    from tinynode.interop.torch_memory import as_variable
+    from tinynode.interop.torch_tensors import as_variable
 
     with pytest.raises(DeviceError, match=r"cupy:99 cannot be used. Install CuPy, or try: x.cpu"):
         as_variable(OnAGpu())

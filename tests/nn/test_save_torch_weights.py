@@ -12,7 +12,7 @@ import pytest
 import tinynode as tn
 from tinynode import nn
 from tinynode.errors import StateError
-from tinynode.interop.torch_layers import IN_BOTH
+from tinynode.interop.torch_names import IN_BOTH
 
 F = tn.functions
 RNG = np.random.default_rng(11)

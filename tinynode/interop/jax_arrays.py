@@ -10,13 +10,17 @@ import functools
 from typing import Any
 
 import jax
+import jax.numpy
 import numpy
 
 from tinynode.configuration import config, enable_grad, no_grad
 from tinynode.core.variable import Variable
 from tinynode.devices import Device, current_device, is_floating, to_host, using_device
+from tinynode.errors import OperandError, describe, dtype_name
 from tinynode.interop.calls import ForeignCall, Variables, gradients
-from tinynode.interop.jax_shapes import Specs, array_for, specs_of_outputs, to_numpy
+
+Specs = tuple[Any, ...]
+ALLOWED = (numpy.float32, numpy.float64, numpy.integer, numpy.bool_)
 
 
 class JaxFunction:
@@ -32,19 +36,19 @@ class JaxFunction:
 
     def __call__(self, *arrays: Any) -> Any:
         """The outputs of the function, as JAX's arrays."""
-        outputs = self.with_rule(*[array_for(self.call.name, i, a) for i, a in enumerate(arrays)])
+        outputs = self.with_rule(*[_array_for(self.call.name, i, a) for i, a in enumerate(arrays)])
         return outputs[0] if self.call.single else outputs
 
     def value(self, *arrays: Any) -> Any:
         """The outputs, in a tuple, by a call from JAX to Python."""
-        specs = specs_of_outputs(self.call, arrays)
+        specs = _specs_of_outputs(self.call, arrays)
         run = functools.partial(self.on_host, current_device(), specs)
         return jax.pure_callback(run, specs, *arrays, vmap_method="sequential")
 
     def on_host(self, device: Device, specs: Specs, *arrays: Any) -> tuple[Any, ...]:
         """The outputs as NumPy arrays; the device is that of the thread that called JAX."""
         with no_grad(), using_device(device):
-            ys = self.call(*[Variable(to_numpy(a)) for a in arrays])
+            ys = self.call(*[Variable(numpy.asarray(a)) for a in arrays])
         hosts = [to_host(y.raw) for y in ys]
         return tuple(h.astype(s.dtype, copy=False) for h, s in zip(hosts, specs, strict=True))
 
@@ -77,3 +81,43 @@ class ForeignGradient:
             kept = [y for y in ys if is_floating(y.raw)]
             xs = [x for x in variables[: self.inputs] if x.requires_grad]
         return gradients(kept, xs, variables[self.inputs :], record)
+
+
+# --- arguments, and shapes before any value is known ---------------------------------------------
+
+
+def _array_for(name: str, position: int, value: Any) -> Any:
+    """A JAX array from an array or a number; other dtypes than ``ALLOWED`` are refused."""
+    try:
+        array = jax.numpy.asarray(value)
+    except TypeError as error:
+        raise OperandError(
+            f"jax_function({name}): argument {position} is {describe(value)}; expected an array. "
+            f"Write jnp.asarray(...); give constants by keyword to jax_function."
+        ) from error
+    if not any(numpy.issubdtype(array.dtype, kind) for kind in ALLOWED):
+        raise OperandError(
+            f"jax_function({name}): argument {position} has dtype {array.dtype}; expected "
+            f"float32, float64, integers or bools. Try: x.astype(jnp.float32)"
+        )
+    return array
+
+
+def _specs_of_outputs(call: Any, arrays: tuple[Any, ...]) -> Specs:
+    """The shapes and dtypes of the outputs: for gradients those of the inputs, else by a trial."""
+    if hasattr(call, "inputs"):
+        kept = [a for a in arrays[: call.inputs] if numpy.issubdtype(a.dtype, numpy.floating)]
+        return tuple(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in kept)
+    with no_grad(), numpy.errstate(all="ignore"):
+        ys = call(*[Variable(_trial(a.shape, numpy.dtype(a.dtype))) for a in arrays])
+    narrow = jax.dtypes.canonicalize_dtype
+    return tuple(jax.ShapeDtypeStruct(y.shape, narrow(dtype_name(y.dtype))) for y in ys)
+
+
+def _trial(shape: tuple[int, ...], dtype: numpy.dtype[Any]) -> Any:
+    """An input of the trial: ones; identity matrices, which have inverses; zeros for integers."""
+    if not numpy.issubdtype(dtype, numpy.floating):
+        return numpy.zeros(shape, dtype)
+    if len(shape) < 2:
+        return numpy.ones(shape, dtype)
+    return numpy.broadcast_to(numpy.eye(*shape[-2:], dtype=dtype), shape).copy()

@@ -20,8 +20,7 @@ epoch = nn.load_checkpoint("run.npz", model=model, optimizer=optimizer)["epoch"]
 import typing
 
 from tinynode import functions, habits, late_imports
-from tinynode.interop.torch_saving import save_torch_weights
-from tinynode.interop.torch_weights import load_torch_weights
+from tinynode.interop.torch_weights import load_torch_weights, save_torch_weights
 from tinynode.nn import datasets, initializers, metrics, schedules, transforms
 from tinynode.nn.adaptive import Adagrad, Lion, NAdam, RMSprop
 from tinynode.nn.attention import KeyValueCache, MultiHeadAttention
