@@ -10,7 +10,7 @@ the C of a compiled function.
 """
 
 from tinynode.show.c_code import CCode, c
-from tinynode.show.fallbacks import fallbacks
+from tinynode.show.counts import fallbacks, transfers
 from tinynode.show.films.changes import Change
 from tinynode.show.films.comparison import Comparison, compare
 from tinynode.show.films.differences import Difference
@@ -26,7 +26,6 @@ from tinynode.show.graphs.text import text
 from tinynode.show.plots import variable_html as variable_html
 from tinynode.show.plots.plots import Plot, bars, histogram, lines, matrix, points, training_curves
 from tinynode.show.program_link import LinkedProgram, link, read_link
-from tinynode.show.transfers import transfers
 
 __all__ = [
     "CCode",
