@@ -38,7 +38,7 @@ import functools
 import itertools
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tinynode.habits.keywords import keyword_cure
@@ -289,6 +289,14 @@ def short_name(name: str | None) -> str:
     """A name or a title for a picture or a table, cut if too long; empty for None."""
     name = name or ""
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+def joined(texts: Iterable[str], empty: str = "nothing is known") -> str:
+    """``a, b and c``; ``empty`` for no text."""
+    known = list(texts)
+    if len(known) < 2:
+        return known[0] if known else empty
+    return f"{', '.join(known[:-1])} and {known[-1]}"
 
 
 def number_text(number: Any, digits: int = 4) -> str:

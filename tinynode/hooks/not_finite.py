@@ -7,7 +7,7 @@ gets ranges in place of operands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy
@@ -23,7 +23,7 @@ from tinynode.devices import (
     to_host,
     without_hidden_axes,
 )
-from tinynode.errors import describe, number_text
+from tinynode.errors import describe, joined, number_text
 
 Index: TypeAlias = tuple[int, ...]
 Shape: TypeAlias = tuple[int, ...]
@@ -285,14 +285,6 @@ def retained(function: Any) -> list[Named]:
 
 def _gradients(grad_outputs: Sequence[Array | None]) -> list[Named]:
     return [(f"the gradient of output {i}", gy) for i, gy in enumerate(grad_outputs)]
-
-
-def joined(texts: Iterable[str]) -> str:
-    """``a, b and c``."""
-    known = list(texts)
-    if len(known) < 2:
-        return known[0] if known else "nothing is known"
-    return f"{', '.join(known[:-1])} and {known[-1]}"
 
 
 def capitalized(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from tinynode.errors import joined
 from tinynode.show.films.nodes import Recording
 
 SHOWN = 3
@@ -58,9 +59,7 @@ def sentence_of(found: list[OutsideChange], labels: Mapping[str, str], place: st
     """
     names = list(dict.fromkeys(labels[one.node] for one in found if one.node in labels))
     more = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
-    shown = [*names[:SHOWN], *more]
-    joined = " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
     return (
-        f"The program itself changes {joined}, first before {place}. "
+        f"The program itself changes {joined([*names[:SHOWN], *more])}, first before {place}. "
         "No step of the film shows this change."
     )

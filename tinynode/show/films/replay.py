@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tinynode.errors import joined
 from tinynode.functions.operands import as_number
 from tinynode.show.films.differences import Difference, event_of
 from tinynode.show.films.nodes import Recording
@@ -129,9 +130,7 @@ def _numbers(steps: Sequence[int]) -> str:
     words = [str(step) for step in steps[:SHOWN]]
     if len(steps) > SHOWN:
         words.append(f"{len(steps) - SHOWN} more")
-    if len(words) == 1:
-        return f"step {words[0]}"
-    return f"steps {', '.join(words[:-1])} and {words[-1]}"
+    return f"step{'' if len(words) == 1 else 's'} {joined(words)}"
 
 
 def _labels(film: Recording) -> list[dict[str, str]]:

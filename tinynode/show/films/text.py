@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context
 from typing import Any
 
-from tinynode.errors import printable
+from tinynode.errors import joined, printable
 from tinynode.show.films.failures import in_one_line
 from tinynode.show.films.iterations import values_of, with_values
 from tinynode.show.films.watched import in_words
@@ -54,7 +54,7 @@ def _event(step: Step, labels: Mapping[str, str]) -> str:
         return f"Backward starts at {seeds}."
     if kind == "update":
         changed = [labels[entry[0]] for entry in step["updates"]]
-        return f"{step['class']} updates {_joined(changed)}."
+        return f"{step['class']} updates {joined(changed, 'nothing')}."
     if kind == "watch":
         return f"The program watches {step['watched']['about']}."
     return _end(step, labels)
@@ -78,7 +78,7 @@ def _backward(step: Step, labels: Mapping[str, str]) -> str:
         parts.append(f"adds to the gradient of {_names(added, labels)}")
     if len(parts) == 1:
         parts.append("gives no gradient")
-    return f"{_joined(parts)}."
+    return f"{joined(parts)}."
 
 
 def _end(step: Step, labels: Mapping[str, str]) -> str:
@@ -98,13 +98,7 @@ def _end(step: Step, labels: Mapping[str, str]) -> str:
 
 def _names(nodes: Iterable[str], labels: Mapping[str, str]) -> str:
     """``x, y and z``; each once."""
-    return _joined(list(dict.fromkeys(labels[node] for node in nodes)))
-
-
-def _joined(names: list[str]) -> str:
-    if len(names) < 2:
-        return names[0] if names else "nothing"
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    return joined(dict.fromkeys(labels[node] for node in nodes), "nothing")
 
 
 # --- all of it as text ---------------------------------------------------------------------------
@@ -284,10 +278,8 @@ def axes_in_words(shape: Sequence[int], axes: Sequence[int]) -> str:
     found = sorted(axis % len(shape) for axis in axes if -len(shape) <= axis < len(shape))
     lengths = [shape[axis] for axis in found]
     if len(found) != 1:
-        names = " and ".join([", ".join(map(str, found[:-1])), *map(str, found[-1:])]).strip(
-            " and"
-        )
         count = math.prod(lengths)
+        names = joined(map(str, found))
         return f"axes {names} ({count} element{'s' * (count != 1)})" if found else ""
     word = {1: "element", 2: "row" if found[0] == 0 else "column"}.get(len(shape), "element")
     return f"axis {found[0]} ({lengths[0]} {word}{'s' * (lengths[0] != 1)})"
