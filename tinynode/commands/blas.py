@@ -22,18 +22,14 @@ def one_thread() -> AbstractContextManager[Any]:
 
     The block changes nothing without threadpoolctl, or if a variable of ``VARIABLES`` is set.
     """
-    if is_chosen() or find_spec("threadpoolctl") is None:
+    is_chosen = any(os.environ.get(variable) for variable in VARIABLES)
+    if is_chosen or find_spec("threadpoolctl") is None:
         return nullcontext()
     # a package of the extra "threads"
     from threadpoolctl import threadpool_limits
 
     limits: AbstractContextManager[Any] = threadpool_limits(limits=1, user_api="blas")
     return limits
-
-
-def is_chosen() -> bool:
-    """True if the environment says how many threads BLAS has."""
-    return any(os.environ.get(variable) for variable in VARIABLES)
 
 
 def status() -> str:

@@ -219,7 +219,8 @@ def backward_origin(
     if earlier is not None and earlier.function is not function:
         facts += [text_in_forward(earlier), *earlier.facts]
     elif earlier is not None:
-        facts += [f"In forward, {lowered_first(earlier.facts[0])}", *earlier.facts[1:]]
+        first = earlier.facts[0].removeprefix("First, ")
+        facts += [f"In forward, {first}", *earlier.facts[1:]]
     else:
         facts.append(guard)
     return Origin(function, head, tuple(facts), first_bad(gradient).is_nan)
@@ -231,11 +232,6 @@ def text_in_forward(origin: Origin) -> str:
     if origin.function.stack:
         line = f"; the function was called at {place_of(origin.function)}"
     return f"The origin is forward computation of {origin.head}{line}."
-
-
-def lowered_first(text: str) -> str:
-    """``First, element [1] is inf.`` inside of a sentence."""
-    return text.removeprefix("First, ")
 
 
 def earliest_forward(function: Any) -> Origin | None:

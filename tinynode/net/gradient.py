@@ -225,7 +225,7 @@ class _Builder:
         if self.zero_fill:
             grad_outputs = self._filled(operator, grad_outputs, operators)
         grad_inputs = [
-            self._new_part(name) if wanted else EMPTY
+            self.namer.new(f"{name}{GRAD}{RENAME}") if wanted else EMPTY
             for name, wanted in zip(operator.input_names, targets, strict=True)
         ]
         request = _Request(grad_inputs, grad_outputs, is_masked)
@@ -263,10 +263,6 @@ class _Builder:
                 if name not in names:
                     names[name] = self.namer.new(name.rstrip("0123456789") or "t")
         return _Recorded([one.renamed(names) for one in operators], is_masked)
-
-    def _new_part(self, name: str) -> str:
-        """A name for the next part of a gradient."""
-        return self.namer.new(f"{name}{GRAD}{RENAME}")
 
     def _filled(
         self, operator: Operator, grad_outputs: list[str], operators: list[AnyOp]

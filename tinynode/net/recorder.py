@@ -243,7 +243,7 @@ class NetRecorder(FunctionHook):
                 "on arrays, so it has no gradient net. Write it as a FunctionNode, or call it "
                 "outside of the compiled function."
             )
-        if any(_is_mask(x) for x in _index_arrays(function, inputs)):
+        if any(x.raw.dtype == x.xp.bool for x in _index_arrays(function, inputs)):
             raise self.failure(
                 f"{self.title}: x[mask] has a shape that depends on values, and a net has fixed "
                 "shapes. Use where(mask, x, 0), or do it outside of the compiled function."
@@ -622,10 +622,6 @@ def _index_arrays(function: FunctionNode, inputs: tuple[Variable, ...]) -> tuple
     if isinstance(function, GetItem):
         return inputs[1:]
     return inputs if isinstance(function, Positions) else ()
-
-
-def _is_mask(x: Variable) -> bool:
-    return bool(x.raw.dtype == x.xp.bool)
 
 
 _CURE_OF_SELF = (

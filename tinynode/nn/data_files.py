@@ -431,16 +431,12 @@ def _converted(image: Any, mode: str, path: Path) -> Any:
             f"ImageFolder: {path} has pixels of Pillow's mode {image.mode}, floating or of 32 "
             "bits, whose range is not known. Write the image with 8 or 16 bits."
         )
-    upright = _pillow_operations().exif_transpose(image)
+    from PIL import ImageOps  # of an extra
+
+    upright = ImageOps.exif_transpose(image)
     if not image.mode.startswith("I;16"):
         return upright.convert(mode)
     return _pillow().fromarray(numpy.asarray(upright, numpy.float32) / numpy.float32(65535))
-
-
-def _pillow_operations() -> Any:
-    from PIL import ImageOps  # of an extra
-
-    return ImageOps
 
 
 def read_image(path: Path, mode: str, max_pixels: int) -> Any:

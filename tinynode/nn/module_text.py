@@ -104,14 +104,10 @@ def text_of(value: Any) -> str:
     for part in reversed(parts):  # the members of a part stand behind the part
         part.text = part.text or _joined(part)
     text = parts[0].text or f"{type(value).__name__}()"
-    sizes = {id(part.value): part.value.size for part in parts if _is_parameter(part.value)}
-    count = sum(sizes.values())
+    parameters = {id(p.value): p.value for p in parts if isinstance(p.value, Parameter)}
+    count = sum(parameter.size for parameter in parameters.values())
     plural = "" if count == 1 else "s"
     return f"{text}  # {count} parameter{plural}" if count and "\n" in text else text
-
-
-def _is_parameter(value: Any) -> bool:
-    return isinstance(value, Parameter)
 
 
 def _parts(value: Any) -> list[_Place]:

@@ -80,8 +80,9 @@ def link(program: str | os.PathLike[str], *, title: str | None = None, site: str
     fault = _fault_of_title(chosen)
     if fault:
         raise ValueError(f"link: the title {fault}.")
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")  # as a browser's editor ends them
     try:
-        content = f"{chosen}\n{_with_plain_ends(text)}".encode()
+        content = f"{chosen}\n{lines}".encode()
     except UnicodeEncodeError as error:
         raise ValueError(f"link: the program has half a character: {error.reason}.") from None
     if len(content) > MOST_TEXT:
@@ -161,11 +162,6 @@ def _text_of(program: str | os.PathLike[str]) -> tuple[str, str]:
         return Path(path).name, content.decode(encoding)
     except (SyntaxError, UnicodeDecodeError) as error:
         raise ValueError(f"link: {path} is no text in its encoding: {error}.") from None
-
-
-def _with_plain_ends(text: str) -> str:
-    """The text with the ends of lines of a browser's editor."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _fault_of_title(title: str) -> str:

@@ -80,7 +80,8 @@ def film_questions(
     """All questions of a film, in the order of the steps."""
     questions = _placed_questions(film.asked, segments)
     if film.automatic:
-        questions += _automatic_questions(data, film.automatic)
+        most = film.automatic
+        questions += _chosen(data, QUOTAS, most) or _chosen(data, PLAIN_QUOTAS, most)
     return sorted(questions, key=_place)
 
 
@@ -253,13 +254,8 @@ class _Scene:
         return "; ".join(parts).replace(":;", ":") + "." if parts else ""
 
 
-def _automatic_questions(data: dict[str, Any], most: int) -> list[Question]:
-    """Questions about sensible steps of a film, in the order of the steps; one a step."""
-    return _chosen(data, QUOTAS, most) or _chosen(data, PLAIN_QUOTAS, most)
-
-
 def _chosen(data: dict[str, Any], quotas: Mapping[str, int], most: int) -> list[Question]:
-    """Questions of the sorts with a quota."""
+    """Questions of the sorts with a quota, in the order of the steps; one a step at most."""
     sorts: dict[str, list[Question]] = {sort: [] for sort in quotas}
     for scene, iteration, number in _scenes(data):
         for sort, question in _questions_about(scene):

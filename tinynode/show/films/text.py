@@ -125,7 +125,7 @@ def text(data: dict[str, Any]) -> str:
         for step in steps_of_iteration(data, one):
             number += 1
             lines += ["", f"{number}. {step['title']}"]
-            line = _source_line(data, step)
+            line = _line_at(data, step["at"])
             if line:
                 lines.append(f"   {line}")
             lines += [f"   {line}" for line in details(data, step, labels[one["picture"]])]
@@ -294,12 +294,8 @@ def _queue_text(step: Step, labels: Mapping[str, str]) -> str:
     return ", ".join(names) or "nothing"
 
 
-def _source_line(data: dict[str, Any], step: Step) -> str:
-    """``script.py:12: y = x * x``, or nothing."""
-    return _line_at(data, step["at"])
-
-
 def _line_at(data: dict[str, Any], at: list[Any] | None) -> str:
+    """``script.py:12: y = x * x``, or nothing."""
     if at is None:
         return ""
     key, line = at

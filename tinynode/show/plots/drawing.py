@@ -77,7 +77,8 @@ class _Geometry:
     def drawing(self) -> Drawing:
         figure = self.figure
         height = self.bottom + _ROW * (1.4 + bool(figure.x.label) + len(self.notes))
-        facts = " ".join([*_axis_facts(figure), *figure.facts, *figure.notes])
+        axes = [_axis_fact("Horizontal", figure.x), _axis_fact("Vertical", figure.y)]
+        facts = " ".join([*axes, *figure.facts, *figure.notes])
         parts = (
             shapes.Box(0, 0, _WIDTH, height, "panel", radius=6),
             *self._head(),
@@ -213,12 +214,8 @@ def _legend_rows(figure: Figure) -> list[list[tuple[int, str]]]:
     return rows
 
 
-def _axis_facts(figure: Figure) -> list[str]:
-    """The axes in words."""
-    return [_axis_fact("Horizontal", figure.x), _axis_fact("Vertical", figure.y)]
-
-
 def _axis_fact(which: str, axis: Axis) -> str:
+    """An axis in words."""
     kind = ", logarithmic" if axis.log else ""
     texts = [text for _, text in axis.ticks] or ["nothing"]
     label = axis.label or "no label"
