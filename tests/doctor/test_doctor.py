@@ -572,7 +572,7 @@ def test_the_text_has_findings_facts_and_norms() -> None:
     )
     assert "2 backwards checked by differences" in lines
     assert "2 not checked, trusted: Linear" in lines
-    assert lines[-3].split() == ["layer", "gradient", "weight", "update", "/", "weight"]
+    assert lines[-4].split() == ["layer", "gradient", "weight", "update", "/", "weight"]
     assert [line.split()[0] for line in lines[-2:]] == ["layers.0", "head"]
     assert "Called at" in str(found.findings[0]) and repr(found) == str(found)
     assert "norms by layer" in found._repr_html_()

@@ -14,6 +14,7 @@ from tinynode.core.variable import Variable
 from tinynode.doctor.findings import SEVERITIES, Finding, Layer, layer_rows
 from tinynode.doctor.findings_html import table_html
 from tinynode.hooks.debug import checksum
+from tinynode.hooks.table import format_table
 
 _WIDTH = 92
 
@@ -87,7 +88,10 @@ class Diagnosis:
             lines.append(fill(f"{number}. {head}", _WIDTH, subsequent_indent="   "))
             lines.append(fill(remedy, _WIDTH, initial_indent="   ", subsequent_indent="   "))
         lines += [fill(line, _WIDTH, subsequent_indent="   ") for line in self.summary()]
-        return "\n".join([*lines, *_table(self.layers)])
+        if self.layers:
+            titles, *rows = layer_rows(self.layers)
+            lines.append(format_table(titles, rows, left=(0,)))
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return str(self)
@@ -99,16 +103,3 @@ class Diagnosis:
 
 def _severity(finding: Finding) -> int:
     return SEVERITIES.index(finding.severity)
-
-
-def _table(layers: list[Layer]) -> list[str]:
-    """The norms of the layers as lines of text."""
-    if not layers:
-        return []
-    rows = layer_rows(layers)
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = []
-    for name, *numbers in rows:
-        cells = [text.rjust(width) for text, width in zip(numbers, widths[1:], strict=True)]
-        lines.append("  ".join([name.ljust(widths[0]), *cells]))
-    return lines
