@@ -392,7 +392,7 @@ def test_a_file_without_results_is_named(learn, content: str | None, said: str) 
 def test_a_step_that_one_file_lacks(course: Path) -> None:
     student = report.Student("ada", {})
     assert student.state("01") == "absent" and student.sums()["passed"] == "0"
-    assert student.sums()["taken"] == "-"  # as after class judge: no owners are known
+    assert student.sums()["taken"] == "-"  # no owners are known
     assert "absent" in report.as_csv([student], ["01"])
     assert '<td class="dim">' in report.as_html([student], ["01"])
 

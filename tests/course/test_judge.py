@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import judging
 import numpy as np
@@ -31,11 +32,12 @@ from judging import (
 )
 
 from tinynode.commands.command_line import CommandError
-from tinynode_course import command, grading, hunter, mynode, report, sources
+from tinynode_course import command, exercises, grading, hunter, mynode, progress, report, sources
 from tinynode_course.judge import compare, keys, one, plans, process, submission
 from tinynode_course.judge import shelf as shelves
 from tinynode_course.judge.inside import lock, wire
 from tinynode_course.judge.rewriting import rewritten
+from tinynode_course.mynode import Files
 
 STEPS = [step for step in sources.steps() if plans.drills_of(step).exists()]
 LAST = mynode.steps_that_build()[-1].key
@@ -369,6 +371,75 @@ def test_an_adapter_judges_a_package_of_other_names(tmp_path: Path) -> None:
     assert judged_with(ADAPTER, tmp_path / "eve")[0] == "not started"  # no points for the adapter
     eve = submission.read(tmp_path / "eve", grading.with_exercise(), ADAPTER)
     assert eve.remarks == ["there is no package ours, which the adapter needs"]
+
+
+def begun(key: str, learned: Files | None = None) -> Files:
+    """A submission with the work before a step, and the step's stubs or other files."""
+    files = plans.stub(sources.find(key))
+    return files | {f"mynode/{path}": text for path, text in (learned or {}).items()}
+
+
+def judged_steps(folder: Path, *names: str) -> list[dict[str, Any]]:
+    """The results of steps for a submission."""
+    student = submission.read(folder, grading.with_exercise())
+    judge = one.Judge(student)
+    return [judge.step(step_of(name), plan(name)) for name in names]
+
+
+def test_a_step_of_mynode_that_fails_all_drills_is_begun(tmp_path: Path) -> None:
+    stub = write(begun("08"), tmp_path / "stub")
+    (result,) = judged_steps(stub, "step08")
+    assert result["state"] == "not started"
+    wrong = {
+        path: "\n\n\n".join(
+            f"def {name}(*args, **options):\n    raise ValueError('{name} is wrong')"
+            for name in mynode.definitions(text)
+        )
+        for path, text in mynode.changed("08").items()
+        if path != "__init__.py"
+    }
+    (result,) = judged_steps(write(begun("08", wrong), tmp_path / "ada"), "step08")
+    assert result["state"] == "failed"
+    assert all(check["text"] for check in result["checks"])
+
+
+def test_a_step_without_new_names_is_begun_by_later_work(tmp_path: Path) -> None:
+    """Step 5 rewrites definitions only: the work for step 6 says that step 5 was begun."""
+    broken = begun("06")["mynode/core/backprop.py"].replace("def run_backward(", "def other(")
+    folder = write(begun("06", {"core/backprop.py": broken}), tmp_path / "stub")
+    assert [one["state"] for one in judged_steps(folder, "step05", "step06")] == [
+        "not started",
+        "not started",
+    ]
+    pushed = broken.replace("raise NotImplementedError", "heap.append(None)")
+    folder = write(begun("06", {"core/backprop.py": pushed}), tmp_path / "ada")
+    assert [one["state"] for one in judged_steps(folder, "step05", "step06")] == [
+        "failed",
+        "failed",
+    ]
+
+
+def test_taken_definitions_are_counted(tmp_path: Path) -> None:
+    """``take`` is in the file of progress; without the file, the syntax tree says the same."""
+    folder = write(plans._package(mynode.reference("08")), tmp_path / "ada")
+    (result,) = judged_steps(folder, "step08")
+    number = result["definitions"]["same as reference"]
+    assert result["passed"] and number == len(result["same_as_reference"]) == 5
+    assert result["definitions"]["taken"] == 0
+    taken = {
+        path: {name: exercises.digest(found) for name, found in mynode.definitions(text).items()}
+        for path, text in mynode.changed("08").items()
+    }
+    content = {"format": progress.FORMAT, "steps": {"08": {"taken": taken}}}
+    (folder / progress.NAME).write_text(json.dumps(content))
+    (result,) = judged_steps(folder, "step08")
+    assert result["definitions"]["taken"] == number and result["same_as_reference"] == []
+    network = folder / "mynode/functions/network.py"
+    network.write_text(network.read_text().replace("x @ w.T", "x @ w.transpose()"))
+    (folder / progress.NAME).write_text("{" * 100)  # a damaged file counts as none
+    (result,) = judged_steps(folder, "step08")
+    assert result["definitions"]["own"] == 1
+    assert result["definitions"]["same as reference"] == number - 1
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ from tinynode.config_sources import read_sources
 from tinynode.errors import TinynodeError
 from tinynode.net import load_net, save_net, trace
 from tinynode.nn.serializers import npz_bytes
-from tinynode_course import grading, report
+from tinynode_course import owners, report
 from tinynode_course.progress import FACTS, FORMAT, NAME, Progress, has_form, next_step
 
 EXPECTED = (TinynodeError, ValueError, OSError, CommandError)
@@ -197,7 +197,7 @@ def read_progress(path: Path) -> Any:
     for key in ("13", "14", "15", "16"):
         facts = found.of(key)
         assert all(has_form(facts[name], FACTS[name]) for name in facts if name in FACTS)
-    return found.warnings, grading._taken(found), next_step(found)
+    return found.warnings, owners.taken_by(found), next_step(found)
 
 
 def read_report(path: Path) -> Any:

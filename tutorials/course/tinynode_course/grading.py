@@ -11,7 +11,6 @@ described in docs/teaching.md:
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 import os
 import time
@@ -30,6 +29,7 @@ from tinynode_course import (
     hidden,
     hunts,
     mynode,
+    owners,
     self_test,
     sources,
 )
@@ -148,7 +148,7 @@ def graded(step: Step, progress: Progress, seconds: float, with_hidden: bool) ->
     result |= {"hunt": _hunt(step)}
     if not is_started(step, progress) or is_untouched(step):
         return result
-    result |= definitions_of(step, progress)
+    result |= owners.definitions_of(step, owners.work_in(Path(), progress))
     if exercises.outgrown(step, progress):  # later exercises changed what these checks look at
         passed = bool(facts.get("passed"))
         return {**result, "state": "passed earlier" if passed else "failed", "passed": passed}
@@ -255,95 +255,7 @@ def check_names(key: str, check: str, names: dict[str, Any]) -> None:
     functions[check](work)
 
 
-# whose definitions
-
-
-def definitions_of(step: Step, progress: Progress) -> dict[str, Any]:
-    """The owners of a step's definitions, as numbers, and the names of equal definitions.
-
-    A definition with the syntax tree of the reference may be honest: short functions have a
-    single form. So the names are listed, and nothing is concluded.
-    """
-    counts = {"own": 0, "same as reference": 0, "taken": 0, "to write": 0}
-    same = []
-    for where, text, stub, reference, taken in _files_of(step, progress):
-        here, stubs = _definitions(text), _definitions(stub)
-        for name, there in _definitions(reference).items():
-            one = here.get(name)
-            if name in stubs and stubs[name].meaning == there.meaning:
-                continue  # given, not to be written
-            if one is None or (name in stubs and stubs[name].meaning == one.meaning):
-                counts["to write"] += 1
-            elif taken.get(name) == exercises.digest(one):
-                counts["taken"] += 1
-            elif one.meaning == there.meaning:
-                counts["same as reference"] += 1
-                same.append(f"{where}{name}")
-            else:
-                counts["own"] += 1
-    return {"definitions": counts, "same_as_reference": same}
-
-
-def _definitions(text: str) -> dict[str, mynode.Definition]:
-    try:
-        return mynode.definitions(text)
-    except SyntaxError:
-        return {}
-
-
-def _files_of(step: Step, progress: Progress) -> list[tuple[str, str, str, str, dict[str, str]]]:
-    """Each file of a step: name, learner's text, stub, reference, and taken definitions."""
-    if not step.builds:
-        stub, reference = (path.read_text(encoding="utf-8") for path in (step.stub, step.solution))
-        return [("", _text(Path(step.work)), stub, reference, {})]
-    stubs = mynode.read_files(step.stub)
-    taken = _taken(progress)
-    found = []
-    for path, names in _names_of(step.key, _stage(progress)).items():
-        there = mynode.definitions(mynode.changed(step.key)[path])
-        new = "\n\n\n".join(there[name].text for name in names)
-        mine = _text(Path(mynode.NAME, path))
-        found.append((f"{path}: ", mine, stubs.get(path, ""), new, taken.get(path, {})))
-    return found
-
-
-def _stage(progress: Progress) -> str:
-    """The last started step of the package."""
-    keys = [step.key for step in mynode.steps_that_build()]
-    return ([key for key in keys if progress.of(key).get("started")] or keys)[-1]
-
-
-def _taken(progress: Progress) -> dict[str, dict[str, str]]:
-    """The digests of all definitions taken from the reference, by file."""
-    found: dict[str, dict[str, str]] = {}
-    for step in mynode.builders():
-        record = progress.of(step.key).get("taken")
-        for path, names in record.items() if isinstance(record, dict) else ():
-            found[path] = {**found.get(path, {}), **names}
-    return found
-
-
-@functools.cache
-def _names_of(key: str, stage: str) -> dict[str, list[str]]:
-    """The definitions of a step, without later changes up to a stage, by file."""
-    later = [step.key for step in mynode.steps_that_build() if key < step.key <= stage]
-    changed = {(path, name) for one in later for path, name in _changed_by(one)}
-    found: dict[str, list[str]] = {}
-    for path, name in _changed_by(key):
-        if (path, name) not in changed:
-            found.setdefault(path, []).append(name)
-    return found
-
-
-@functools.cache
-def _changed_by(key: str) -> list[tuple[str, str]]:
-    """The new and changed definitions of a step."""
-    paths = mynode.changed(key)
-    return [(path, name) for path in paths for name in mynode.new_definitions(key, path)]
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+# the table
 
 
 def _print_table(found: dict[str, Any]) -> None:

@@ -66,7 +66,7 @@ class Student:
         checks = [check for one in hidden for check in one["checks"]]
         hunts = [one["hunt"] for one in self.steps.values() if one["hunt"]]
         owners = [one["definitions"] for one in begun if one["definitions"]]
-        own, same, taken = (  # class judge reads no progress: nothing is known of the owners
+        own, same, taken = (  # a file of results without counts: nothing is known of the owners
             str(sum(one[name] for one in owners)) if owners else "-"
             for name in ("own", "same as reference", "taken")
         )

@@ -13,11 +13,12 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import tinynode
-from tinynode_course import grading, hunts
+from tinynode_course import grading, hunts, owners
 from tinynode_course.judge import hunting, plans, process, submission
 from tinynode_course.sources import Step
 
@@ -33,6 +34,7 @@ class Judge:
 
     def __init__(self, student: submission.Submission) -> None:
         self.student = student
+        self._work = student.texts()
         self._end = time.monotonic() + TOTAL_SECONDS
         self._package_is_stuck = ""
 
@@ -55,6 +57,7 @@ class Judge:
             return {**result, "state": "failed", "stopped": stopped}
         if one is None or not self.student.has(step):
             return result
+        result |= owners.definitions_of(step, self._work)
         reasons = self._reasons(step, one)
         result["checks"] = [
             {
@@ -66,10 +69,21 @@ class Judge:
             for title, reason in zip(one.titles, reasons, strict=True)
         ]
         result["passed"] = not any(reasons)
-        is_imported = not any("import" in reason for reason in reasons)
-        is_begun = not step.builds or not is_imported or not all(reasons)
+        is_begun = not step.builds or self._has_begun(step, reasons)
         result["state"] = "passed" if result["passed"] else "failed" if is_begun else "not started"
         return result
+
+    def _has_begun(self, step: Step, reasons: Sequence[str]) -> bool:
+        """True if a submission has work for a step of ``mynode``: by the texts, or by the drills.
+
+        A numbered step is begun if work for a later step is there.
+        """
+        is_imported = not any("import" in reason for reason in reasons)
+        if not is_imported or not all(reasons):
+            return True
+        if step.kind == "step" and step.key < self._work.stage:
+            return True
+        return owners.has_begun(step, self._work)
 
     def _reasons(self, step: Step, one: plans.StepPlan) -> list[str]:
         limits = self.limits(STEP)

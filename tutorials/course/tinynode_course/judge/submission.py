@@ -12,10 +12,12 @@ An adapter judges a course of other names. The teacher's file ``ours.py`` become
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import stat
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,7 +25,7 @@ from pathlib import Path
 
 import tinynode
 from tinynode.commands.command_line import CommandError
-from tinynode_course import hunts
+from tinynode_course import hunts, mynode, owners, progress
 from tinynode_course.judge import keys
 from tinynode_course.mynode import NAME
 from tinynode_course.sources import Step
@@ -97,6 +99,27 @@ class Submission:
         """The reason why the work for a step cannot be judged; "" without such a reason."""
         return self.left_out.get(step.work, "")
 
+    def texts(self) -> owners.Work:
+        """The texts of the files, for the owners of definitions."""
+        stage = ""
+        work = owners.Work(self._text, stage, self._taken())
+        for step in mynode.steps_that_build():
+            if owners.has_begun(step, work):
+                stage = step.key
+        return dataclasses.replace(work, stage=stage)
+
+    def _text(self, path: str) -> str:
+        return self.files.get(path, b"").decode(errors="replace")
+
+    def _taken(self) -> owners.Digests:
+        """The records of ``take`` in the student's file of progress; {} for a damaged file."""
+        content = self.files.get(progress.NAME)
+        if content is None:
+            return {}
+        with tempfile.TemporaryDirectory(prefix="tinynode-progress-") as folder:
+            Path(folder, progress.NAME).write_bytes(content)
+            return owners.taken_by(progress.Progress(Path(folder)))
+
     def write(self, folder: Path, wanted: str) -> None:
         """Write the engine and the wanted file into a folder."""
         for path, content in self.files.items():
@@ -157,7 +180,7 @@ def read(folder: Path, steps: Sequence[Step], adapter: Adapter | None = None) ->
 
 
 def _wanted(steps: Sequence[Step]) -> set[str]:
-    wanted = {step.work for step in steps if not step.builds}
+    wanted = {step.work for step in steps if not step.builds} | {progress.NAME}
     return wanted | {hunt.work for hunt in map(hunts.of, steps) if hunt is not None}
 
 
