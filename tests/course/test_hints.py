@@ -10,6 +10,7 @@ import pytest
 
 from tinynode_course import hints, lessons, mynode, places, sources, swapping
 from tinynode_course.checks import CheckFailed, expect_equal
+from tinynode_course.judge import plans
 from tinynode_course.places import Spot
 
 MINE = '''\
@@ -168,6 +169,41 @@ def test_the_hints_of_a_wrong_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert place.startswith("Look here.") and "in Subtract: def backward(" in place
     assert "z = x - y: (gz, -gz)" in formula
     assert "return gz, -gz" in lines and "Multiply" not in lines
+
+
+def hints_of_stubs(key: str, *written: tuple[str, str]) -> hints.Failing:
+    """What fails first for the stubs of a step, with some functions written."""
+    step = sources.find(key)
+    files = plans.stub(step)
+    for path, name in written:
+        old, new = files[f"{mynode.NAME}/{path}"], mynode.reference(key)[path]
+        files[f"{mynode.NAME}/{path}"] = swapping.exchanged(old, new, name)
+    mynode.write_files(files, Path())
+    found = hints.failing(step, key, 30.0)
+    assert found is not None
+    return found
+
+
+@pytest.mark.slow
+def test_hints_are_about_the_function_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an unfinished apply, the first hint asked what forward returns; forward was given."""
+    monkeypatch.chdir(tmp_path)
+    step = sources.find("01")
+    failing = hints_of_stubs("01")
+    assert (failing.number, failing.unit) == (0, "FunctionNode.apply")
+    question, place, formula, *_ = hints.ladder(step, failing, "01")
+    assert "references" in question and "self.inputs" in formula
+    assert "core/function_node.py" in place and "exponential" not in place
+    apply = ("core/function_node.py", "FunctionNode.apply")
+    other = hints_of_stubs("01", apply)
+    assert (other.number, other.unit) == (0, "negative")
+    assert next(hints.ladder(step, other, "01")).startswith("One object")
+    assert other.key != failing.key  # a new place begins with the question
+    third = hints_of_stubs("01", apply, ("functions/arithmetic.py", "negative"))
+    assert third.unit == "Negative.forward"
+    assert "forward" in next(hints.ladder(step, third, "01"))
 
 
 def test_the_lessons_of_earlier_steps_have_a_hint() -> None:

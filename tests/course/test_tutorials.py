@@ -31,6 +31,7 @@ from tinynode_course import (
     pages,
     places,
     sources,
+    swapping,
 )
 from tinynode_course.sources import Step
 from tools import make_notebooks
@@ -244,7 +245,15 @@ def test_it_has_an_exercise_with_hints_and_named_checks(step: Step) -> None:
     module = sources.load(step.check, f"tinynode_check_{step.name}")
     checks = examiner.functions_of(module)
     assert list(module.HINTS) == [check.__name__ for check in checks], "a hint for each check"
-    for name, one in module.HINTS.items():
+    places = getattr(module, "PLACES", {})
+    assert {check for check, _ in places} <= module.HINTS.keys()
+    defined = [
+        unit
+        for path in step.part.rglob("*.py")
+        for unit in swapping.units(path.read_text(encoding="utf-8"))
+    ]
+    assert {unit for _, unit in places} <= set(defined)
+    for name, one in [*module.HINTS.items(), *places.items()]:
         assert one.question.endswith("?") and not CODE.search(one.question), name
         assert one.formula and one.formula != one.question, name
         sentences = re.split(r"(?<=[.?:])\s", one.question)

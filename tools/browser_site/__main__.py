@@ -133,6 +133,12 @@ def facts(step: Step) -> dict[str, Any]:
         "hints": [[one.question, one.formula] for one in hints.words_of(step)]
         if step.stub.exists()
         else [],
+        "places": {
+            f"{number} {unit}": [one.question, one.formula]
+            for (number, unit), one in hints.words_of_places(step).items()
+        }
+        if step.stub.exists()
+        else {},
         "earlier": [
             {"key": one.key, "name": one.name, "title": one.title, "stem": one.path.stem}
             for one in earlier

@@ -49,6 +49,19 @@ HINTS = {
     "check_care": CARE,
 }
 
+PLACES = {
+    ("check_values", "FunctionNode.apply"): Hint(
+        "The boxes are made. Which references lead from a result back to the box that came in?",
+        "y.creator_node = self for each output y; then self.inputs and self.outputs, as tuples.",
+    ),
+    ("check_values", "negative"): Hint(
+        "One object stands for one use. What does the function make, and which part of the "
+        "answer does it return?",
+        "negative(x) is apply of a new Negative() to the tuple (x,), and of the outputs the "
+        "first: [0].",
+    ),
+}
+
 GUARDS = ("check_box", "check_missing_comma")
 
 FUNCTIONS = (("square", np.square), ("negative", np.negative), ("exp", np.exp))

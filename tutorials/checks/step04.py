@@ -51,6 +51,17 @@ HINTS = {
     "check_care": CARE,
 }
 
+PLACES = {
+    ("check_operators", "Add.forward"): Hint(
+        "How many arrays come in, and in which form must the one result leave forward?",
+        "x, y = inputs; the result is a tuple of one array: (x + y,).",
+    ),
+    ("check_operators", "Subtract.forward"): Hint(
+        "Which of the two arrays is taken away, and in which form must the result leave forward?",
+        "x, y = inputs; the result is a tuple of one array: (x - y,).",
+    ),
+}
+
 
 def _box(work: Any, value: float) -> Any:
     return work.Variable(np.array(value))

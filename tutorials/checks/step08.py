@@ -39,6 +39,13 @@ HINTS = {
     "check_care": CARE,
 }
 
+PLACES = {
+    ("check_layers", "Sequential.forward"): Hint(
+        "What does the second layer get, and what leaves the chain at the end?",
+        "for layer in self.layers: x = layer(x); then x is the result.",
+    ),
+}
+
 _RNG = np.random.default_rng(12)
 X, W, B = _RNG.normal(size=(4, 3)), _RNG.normal(size=(2, 3)), _RNG.normal(size=2)
 

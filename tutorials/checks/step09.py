@@ -36,6 +36,13 @@ HINTS = {
     "check_care": CARE,
 }
 
+PLACES = {
+    ("check_cross_entropy", "run_backward"): Hint(
+        "Labels are whole numbers and have no gradient. What comes from backward in their place?",
+        "Where gx is None, run_backward goes on to the next input: continue.",
+    ),
+}
+
 _RNG = np.random.default_rng(12)
 X = _RNG.normal(size=(4, 3))
 LABELS = np.array([1, 0, 2, 1])

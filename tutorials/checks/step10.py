@@ -39,6 +39,13 @@ HINTS = {
     ),
 }
 
+PLACES = {
+    ("check_evaluation", "Dropout.__init__"): Hint(
+        "The layer is made long before it is called. Which number must it remember?",
+        "self.ratio = ratio.",
+    ),
+}
+
 
 def check_he_normal(work: Any) -> None:
     """he_normal has the variance 2 / fan_in, and Linear takes an initializer"""

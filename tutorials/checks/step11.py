@@ -46,6 +46,14 @@ HINTS = {
     ),
 }
 
+PLACES = {
+    ("check_gradients", "write_to_leaves"): Hint(
+        "Which gradients are left in the table at the end, and what if a box is gone?",
+        "For each node of the table: x = node.get_variable_or_none(); if x lives, gx is added to "
+        "x.grad, or begins it.",
+    ),
+}
+
 
 @contextlib.contextmanager
 def without_collector() -> Iterator[None]:

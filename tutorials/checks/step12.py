@@ -49,6 +49,14 @@ HINTS = {
     "check_care": CARE,
 }
 
+PLACES = {
+    ("check_values", "FunctionNode.retain_outputs"): Hint(
+        "Which arrays may be kept for backward, and who keeps them until then?",
+        "retain_outputs(indexes) notes the positions; apply keeps only the arrays at these "
+        "positions.",
+    ),
+}
+
 VALUES = (0.5, -1.0, 2.0)
 
 # name: the derivative, the number of retained inputs, and of retained outputs

@@ -48,6 +48,14 @@ HINTS = {
     "check_care": CARE,
 }
 
+PLACES = {
+    ("check_no_backprop_mode", "FunctionNode.apply"): Hint(
+        "The setting says that nobody wants a graph. What must an operation leave undone then?",
+        "apply connects inputs and outputs only if config.enable_backprop is true and an input "
+        "wants a gradient.",
+    ),
+}
+
 
 def count(y: Any) -> int:
     """The number of operations behind y."""

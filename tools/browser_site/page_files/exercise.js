@@ -180,7 +180,7 @@ export class Exercise {
         const sign = isPassed ? "✓ " : "✗ ";
         const kind = isPassed ? "tn-yes" : "tn-no";
         list.append(element("li", { class: kind }, sign + titles[event.check]));
-        if (!isPassed && !hasFailed) this.fail(event.check, event.lines ?? []);
+        if (!isPassed && !hasFailed) this.fail(event);
         hasFailed ||= !isPassed;
       } else if (event.event === "checked") {
         this.conclude(event.passed, words, titles.length);
@@ -208,8 +208,9 @@ export class Exercise {
 
   // The hints about the check that failed last: a question, the place, the formula.
   hint() {
-    const failed = this.failed ?? { check: 0, lines: [] };
-    const [question, formula] = this.facts.hints[failed.check];
+    const failed = this.failed ?? { check: 0, unit: "", lines: [] };
+    const words = this.facts.places[`${failed.check} ${failed.unit}`];
+    const [question, formula] = words ?? this.facts.hints[failed.check];
     const place = failed.lines.length ? `Look at ${failed.lines.join("; ")}` : "";
     const hints = [question, place, formula].filter((text) => text);
     const seen = this.hintsSeen;
@@ -220,11 +221,11 @@ export class Exercise {
     this.hintButton.hidden = this.hintsSeen >= hints.length;
   }
 
-  // Keeps the first failure of a check; another failing check begins with its question.
-  fail(check, lines) {
-    const before = this.failed?.check ?? 0;
-    this.failed = { check, lines };
-    if (check === before) return;
+  // Keeps the first failure of a check; another check or function begins with its question.
+  fail({ check, unit = "", lines = [] }) {
+    const before = this.failed ?? { check: 0, unit: "" };
+    this.failed = { check, unit, lines };
+    if (check === before.check && unit === before.unit) return;
     this.hintsSeen = 0;
     this.hintButton.hidden = false;
   }

@@ -158,7 +158,8 @@ class Examiner:
             return {"kind": "wrong", **said, "look": error.look, "lines": lines}
         lines = self.learners_lines(error)
         if isinstance(error, NotImplementedError):
-            return {"kind": "to do", "message": str(error), "lines": lines}
+            unit = self.innermost(error)
+            return {"kind": "to do", "message": str(error), "lines": lines, "unit": unit}
         name = self._module_name(error.obj) if isinstance(error, AttributeError) else ""
         if isinstance(error, AttributeError) and name:
             message = f"{name} does not define {error.name}"
@@ -182,6 +183,15 @@ class Examiner:
         return [self._line(name, line) for name, line in locations if self._is_learners(name)][
             -MOST_FRAMES:
         ]
+
+    def innermost(self, error: BaseException) -> str:
+        """The innermost function of the learner's in the traceback, such as "Square.forward"."""
+        names = [
+            frame.f_code.co_qualname
+            for frame, _ in traceback.walk_tb(error.__traceback__)
+            if self._is_learners(frame.f_code.co_filename)
+        ]
+        return names[-1].partition(".<locals>")[0] if names else ""
 
     def _module_name(self, thing: Any) -> str:
         """The name of the learner's file or package; "" for other things."""

@@ -2,7 +2,12 @@
 
 Requirement: a hint is about what fails now, and gives as little as possible. So the checks run
 first. The first failing check has a question without code, and a formula, in ``HINTS`` of the
-file of checks. The place is found in the learner's files. The puzzle and the lines are those of
+file of checks. A check can fail at a function that is not the check's subject. ``PLACES`` has
+words for this, by check and function:
+
+    PLACES = {("check_values", "FunctionNode.apply"): Hint("Which references ...?", "...")}
+
+The place is found in the learner's files. The puzzle and the lines are those of
 the reference at this place.
 
 Source: Wood, Bruner and Ross, The role of tutoring in problem solving, 1976: the least help first.
@@ -29,19 +34,26 @@ NO_PYTHON = ("SyntaxError", "IndentationError", "TabError")
 class Failing:
     """A failing check: its number, its title, and the places in the learner's files.
 
+    ``unit`` is the function to write or to mend, such as "Square.forward"; "" if nobody knows.
     ``unreadable`` has the failure in words if a file is no Python: no check has run then.
     """
 
     number: int
     title: str
     places: tuple[Spot, ...]
+    unit: str = ""
     unreadable: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
         """The failure in the learner's progress: another place begins with the question again."""
-        where = [f"{one.path} {one.name}" for one in self.places[:1]]
+        where = [f"{one.path} {one.name}" for one in self.near[:1]]
         return " ".join([str(self.number), *where])
+
+    @property
+    def near(self) -> tuple[Spot, ...]:
+        """The place of ``unit``; without a place of this name, all places."""
+        return tuple(one for one in self.places if one.name == self.unit) or self.places
 
 
 def words_of(step: Step) -> list[Hint]:
@@ -55,6 +67,16 @@ def words_of(step: Step) -> list[Hint]:
             known.get(check.__name__, Hint(f"What must hold for this check: {title}?", ""))
         )
     return found
+
+
+def words_of_places(step: Step) -> dict[tuple[int, str], Hint]:
+    """The question and the formula for functions that are not the subject of a check.
+
+    The key is the number of the failing check, and the name of the function.
+    """
+    known: dict[tuple[str, str], Hint] = getattr(step.check_module(), "PLACES", {})
+    names = [check.__name__ for check in _checks(step)]
+    return {(names.index(check), unit): one for (check, unit), one in known.items()}
 
 
 def failing(step: Step, stage: str, seconds: float) -> Failing | None:
@@ -71,9 +93,11 @@ def failing(step: Step, stage: str, seconds: float) -> Failing | None:
         return None
     number = event.setdefault("check", 0)
     if str(event.get("message", "")).startswith(NO_PYTHON):
-        return Failing(number, titles[number], (), tuple(checking.in_words(event, step.work)))
+        said = tuple(checking.in_words(event, step.work))
+        return Failing(number, titles[number], (), unreadable=said)
     found = places.places_of(event, step, work.absolute(), stage)
-    return Failing(number, titles[number], tuple(found))
+    sure = [one.name for one in found if one.is_sure]
+    return Failing(number, titles[number], tuple(found), event.get("unit", "".join(sure)))
 
 
 def _checks(step: Step) -> list[Any]:
@@ -94,10 +118,11 @@ def first_failure(step: Step, work: Path, seconds: float) -> dict[str, Any] | No
 
 def ladder(step: Step, failing: Failing, stage: str) -> Iterator[str]:
     """The hints about a failing check, the least help first."""
-    words = words_of(step)[failing.number]
+    subject = words_of(step)[failing.number]
+    words = words_of_places(step).get((failing.number, failing.unit), subject)
     yield words.question
     if failing.places:
-        yield _place(step, failing.places)
+        yield _place(step, failing.near)
     if words.formula:
         yield f"The formula, or the rule: {words.formula}"
     groups = puzzle.groups(step, failing.places, stage)
