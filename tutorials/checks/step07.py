@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from tinynode_course.careful import CARE, expect_careful
-from tinynode_course.checks import Hint, expect_close, expect_equal, expect_raises, expect_true
+from tinynode_course.checks import (
+    Hint,
+    expect_close,
+    expect_equal,
+    expect_raises,
+    expect_true,
+    leads_to,
+)
 from tinynode_course.mynode import mistake
 
 HINTS = {
@@ -155,6 +162,25 @@ def check_numbers_and_arrays(work: Any) -> None:
     column = np.array([[1.0], [2.0]], np.float32)
     z = column * x
     expect_close("an array times a Variable", z.array, column * x.array, look)
+    look = "as_operands: broadcasting repeats the number in forward; a copy of x's shape is waste"
+    for other, name in ((3.0, "the number 3.0"), (column, "an array of shape (2, 1)")):
+        for y in (x * other, other - x):
+            others = [leaf.shape for leaf in leaves(y) if not leads_to(leaf, x)]
+            for shape in others:
+                what = f"the shape of the box for {name}, beside x of shape (1, 2)"
+                expect_equal(what, shape, np.shape(other), look)
+
+
+def leaves(y: Any) -> list[Any]:
+    """The leaves of a graph: boxes, or their nodes, as the operations hold them."""
+    found, waiting = [], [y.creator_node]
+    while waiting:
+        for one in waiting.pop().inputs:
+            if one.creator_node is None:
+                found.append(one)
+            else:
+                waiting.append(one.creator_node)
+    return found
 
 
 def check_shape_operations(work: Any) -> None:
@@ -290,6 +316,15 @@ MISTAKES = (
     (
         "a number is float64 beside float32",
         mistake("07", _ARITHMETIC, "np.asarray(y, np.result_type(x.array, y))", "np.asarray(y)"),
+    ),
+    (
+        "a number is repeated to the shape of the other",
+        mistake(
+            "07",
+            _ARITHMETIC,
+            "np.asarray(y, np.result_type(x.array, y))",
+            "np.asarray(y, np.result_type(x.array, y)) + np.zeros_like(x.array)",
+        ),
     ),
     (
         "the sign of the second gradient of a division is lost",

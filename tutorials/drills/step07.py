@@ -99,8 +99,20 @@ def draw_numbers(rng):
     }
 
 
+def _leaf_shapes(y):
+    """The shapes of the leaves of a graph; later stages hold nodes of Variables."""
+    found, waiting = [], [y.creator_node]
+    while waiting:
+        for one in waiting.pop().inputs:
+            if one.creator_node is None:
+                found.append(one.shape)
+            else:
+                waiting.append(one.creator_node)
+    return found
+
+
 def drill_numbers(work, inputs):
-    """Numbers and arrays beside a Variable, from both sides; a shape that does not fit"""
+    """Numbers and arrays beside a Variable, in their own shapes; a shape that does not fit"""
     found = []
     for dtype in ("float64", "float32"):
         for text in ("number / x", "x / number", "row - x", "x * row", "number - x / row"):
@@ -111,6 +123,12 @@ def drill_numbers(work, inputs):
 
             arrays, gy = [inputs["x"].astype(dtype)], inputs["gy"].astype(dtype)
             found.append(gradients(work, function, arrays, gy))
+    one = work.Variable(inputs["x"].copy())
+    for other in (inputs["number"], inputs["row"]):
+        for y in (one * other, other - one):
+            shapes = _leaf_shapes(y)
+            shapes.remove(one.shape)
+            found.append(all(shape == np.shape(other) for shape in shapes))
     x, w = work.Variable(np.zeros((2, 3))), work.Variable(np.zeros((3, 2)))
     return [
         *found,
