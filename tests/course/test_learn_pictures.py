@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
-from tinynode_course import use_mynode
+import tinynode as tn
+from tinynode_course import reading, slides, sources, use_mynode
+from tinynode_course.cells import Output
 from tinynode_course.pictures import backward_film, fit_of, graph_of
 
 
@@ -72,3 +77,47 @@ def test_a_film_of_backward_has_a_picture_for_each_visit() -> None:
 
     film = backward_film(later.square(later.square(later.Variable(np.array(3.0)))))
     assert len(film.frames) == 2
+
+
+def saved_pictures(folder: Path) -> dict[str, tuple[Path, str]]:
+    """Saved pages by name, each with a text that a reader must see."""
+    use_mynode("06")
+    import mynode
+
+    film = backward_film(mynode.square(mynode.Variable(np.array(3.0), name="x")), title="a < b")
+    x = tn.asarray([1.0, -2.0], requires_grad=True, name="x")
+    with tn.show.record() as recorded:
+        tn.functions.sum(x * x).backward()
+    step = sources.find("01")
+    reader = reading.Reader(step, None, False, folder)  # type: ignore[arg-type]
+    for picture in (film, recorded, x):
+        reader._save(folder, Output(html=picture._repr_html_()))
+    recorded.save(folder / "film.html")
+    (folder / "slides.html").write_text(slides.document("Part A", ["<h1>One</h1>", "<p>Two</p>"]))
+    return {
+        "film of mynode": (reader.saved[0], "Square has sent gradients: x has 6"),
+        "film": (reader.saved[1], "Multiply computes"),
+        "card": (reader.saved[2], "gradient: kept"),
+        "saved film": (folder / "film.html", "Multiply computes"),
+        "slides": (folder / "slides.html", "Two"),
+    }
+
+
+@pytest.mark.slow
+def test_saved_pictures_can_be_read_in_the_dark_without_scripts(
+    browser: Any, tmp_path: Path
+) -> None:
+    context = browser.new_context(color_scheme="dark", java_script_enabled=False)
+    for name, (path, words) in saved_pictures(tmp_path).items():
+        page = context.new_page()
+        page.goto(path.as_uri())
+        frame = page.frames[-1]
+        frame.wait_for_load_state()
+        assert words in frame.locator("body").inner_text(), (
+            name
+        )  # texts without a box are left out
+        images = [image.bounding_box() for image in frame.locator("img").all()]
+        assert all(box["width"] > 20 and box["height"] > 10 for box in images), name
+        assert images or name != "film of mynode"
+        page.close()
+    context.close()

@@ -1,9 +1,10 @@
 """The film of a computation, as a page with a step at a time.
 
 Requirement: a learner opens a single file, anywhere, and sees the computation. So the document
-contains style, script and film. The page makes no request, and the Content-Security-Policy forbids
-requests. The policy also forbids other scripts and styles, by hashes. Texts of the film (names of
-variables, source code) are data: the script reads a JSON element, and inserts plain text.
+contains style, script and film. Without scripts, the page has the steps in words. The page makes
+no request, and the Content-Security-Policy forbids requests. The policy also forbids other scripts
+and styles, by hashes. Texts of the film (names of variables, source code) are data: the script
+reads a JSON element, and inserts plain text.
 
 The parts are files in ``files``: ``template.html``, the style sheets of ``STYLE``, and the
 script in the order of ``SCRIPT``.
@@ -18,6 +19,8 @@ import json
 from importlib.resources import files
 from string import Template
 from typing import Any
+
+from tinynode.show.films.text import short_text
 
 STYLE = (
     *("style.css", "chain.css", "watch.css", "quiz.css", "failure.css", "rerun.css"),
@@ -72,6 +75,7 @@ def page(data: dict[str, Any]) -> str:
         policy=_policy(style, code, is_served="program" in data),
         style=style,
         script=code,
+        words=html.escape(short_text(data)),
         data=_json_for_html(packed(data)),
     )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import html
-import json
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -24,21 +23,24 @@ from tinynode.show.plots.scales import make_axis
 
 FILM = """<!doctype html><meta charset="utf-8"><title>{title}</title>
 <style>:root {{ color-scheme: light dark }} body {{ font: 15px sans-serif; margin: 0 }}
-img {{ max-width: 100% }} button {{ font: inherit; padding: 0.2em 0.9em }}</style>
-<p><button id="back">Back</button> <button id="next">Next</button> <span id="text"></span></p>
-<img id="picture" alt="{title}">
-<script type="application/json" id="frames">{frames}</script>
+img {{ max-width: 100% }} button {{ font: inherit; padding: 0.2em 0.9em }}
+figure {{ margin: 0 0 1em }} figcaption {{ margin: 0.7em 0 }}</style>
+<p id="buttons" hidden><button id="back">Back</button> <button id="next">Next</button></p>
+{frames}
 <script>{script}</script>"""
+
+FRAME = """<figure><figcaption>{place}</figcaption>
+<img alt="{title}" src="data:image/svg+xml;base64,{picture}"></figure>"""
 
 FILM_SCRIPT = """
 const at = (name) => document.getElementById(name);
-const frames = JSON.parse(at("frames").textContent);
+const frames = [...document.querySelectorAll("figure")];
 let place = 0;
 function go(step) {
   place = Math.max(0, Math.min(frames.length - 1, place + step));
-  at("picture").src = "data:image/svg+xml;base64," + frames[place][1];
-  at("text").textContent = (place + 1) + " of " + frames.length + ": " + frames[place][0];
+  frames.forEach((frame, number) => { frame.hidden = number !== place; });
 }
+at("buttons").hidden = false;
 at("back").onclick = () => go(-1);
 at("next").onclick = () => go(1);
 document.onkeydown = (event) => {
@@ -53,7 +55,10 @@ onmessage = ({ source, data }) => {
 parent.postMessage({ tinynodeScheme: "asked" }, "*");
 go(0);
 """
-"""The script of every film: the pictures are data, so a policy of a page can name the script."""
+"""The script of every film: the pictures are data, so a policy of a page can name the script.
+
+Without the script, the pictures stand below one another.
+"""
 
 MOST_ELEMENTS = 3
 """Arrays with more elements are described by the shape."""
@@ -104,11 +109,17 @@ class BackwardFilm:
         """The pictures in a frame with two buttons."""
         drawn = [(text, diagram.to_svg()) for text, diagram in self.frames]
         heights = [re.search(r'height="([\d.]+)', svg) for _, svg in drawn]
-        height = 70 + max(float(found[1]) if found else 300.0 for found in heights)
-        coded = [(text, base64.b64encode(svg.encode()).decode()) for text, svg in drawn]
+        height = 100 + max(float(found[1]) if found else 300.0 for found in heights)
         title = html.escape(self.title, quote=True)
-        frames = json.dumps(coded).replace("<", "\\u003c")
-        page = FILM.format(title=title, frames=frames, script=FILM_SCRIPT)
+        frames = [
+            FRAME.format(
+                place=html.escape(f"{number} of {len(drawn)}: {text}"),
+                title=title,
+                picture=base64.b64encode(svg.encode()).decode(),
+            )
+            for number, (text, svg) in enumerate(drawn, 1)
+        ]
+        page = FILM.format(title=title, frames="\n".join(frames), script=FILM_SCRIPT)
         return (
             f'<iframe srcdoc="{html.escape(page, quote=True)}" title="{title}" '
             f'style="width: 100%; height: {height:.0f}px; border: 0"></iframe>'

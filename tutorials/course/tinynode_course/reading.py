@@ -7,6 +7,7 @@ and below each cell what the cell prints and draws.
 from __future__ import annotations
 
 import argparse
+import html
 import re
 import sys
 import traceback
@@ -78,8 +79,18 @@ class Reader:
     def _save(self, folder: Path, output: Output) -> None:
         suffix = "svg" if output.svg else "html"
         path = folder / f"{self.step.name}-{len(self.saved) + 1}.{suffix}"
-        write_file(path, output.svg or output.html)
+        write_file(path, output.svg or page(path.stem, output.html))
         self.saved.append(path)
+
+
+def page(title: str, picture: str) -> str:
+    """A page with a picture of a cell, in the reader's colours, light or dark."""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{html.escape(title)}</title>\n</head>\n<body>\n{picture}\n</body>\n</html>\n"
+    )
 
 
 def run_step(options: argparse.Namespace) -> int:

@@ -140,6 +140,11 @@ def make(title: str, steps: Sequence[Step]) -> str:
     slides = [_front(title, steps)] if len(steps) > 1 else []
     for step in steps:
         slides += of_step(step)
+    return document(title, slides)
+
+
+def document(title: str, slides: Sequence[str]) -> str:
+    """A page with slides. Without scripts, the slides stand below one another."""
     body = "\n".join(f"<section>{slide}</section>" for slide in slides)
     return (
         f'<!doctype html>\n<html lang="en"><meta charset="utf-8">\n'
