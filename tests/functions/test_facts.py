@@ -182,7 +182,8 @@ WIDE_INSIDE = {
     "Sum": "the sum of the array library takes the dtype, without a copy of the input",
     "SumTo": "likewise",
     "Mean": "likewise",
-    "Conv2dGradX": "the products stay in float16, and their sums are in float32",
+    "Conv2d": "the products stay in float16, and their sums are in float32",
+    "Conv2dGradX": "likewise",
     "Conv2dGradW": "likewise",
 }
 """The classes with float32 inside of a forward on float16, which dispatch cannot give."""

@@ -14,8 +14,8 @@ import pytest
 import tinynode as tn
 from tinynode import functions as fn
 from tinynode.errors import InvalidType, OperandError
-from tinynode.functions import convolution, exponential
-from tinynode.functions.convolution import COLUMNS_IN_CACHE
+from tinynode.functions import exponential, image_columns
+from tinynode.functions.image_columns import COLUMNS_IN_CACHE
 from tinynode.functions.logistic import sigmoid_array
 from tinynode.functions.normalization import batch_norm_with_statistics
 
@@ -534,35 +534,35 @@ def test_many_images_are_convolved_in_batches():
 def test_batches_are_as_large_as_the_cache_allows(monkeypatch, device):
     """Images of 5 channels, 6 places of a window, 2 x 4 windows: 240 columns for each image."""
     sizes = {"unfold": [], "fold": []}
-    unfold_images, fold_columns = convolution.unfold_images, convolution.fold_columns
+    unfold_stacks, fold_stacks = image_columns.unfold_stacks, image_columns.fold_stacks
 
     def unfold(*arguments):
-        columns = unfold_images(*arguments)
+        columns = unfold_stacks(*arguments)
         sizes["unfold"].append(math.prod(columns.shape))
         return columns
 
     def fold(columns, *others):
         sizes["fold"].append(math.prod(columns.shape))
-        return fold_columns(columns, *others)
+        return fold_stacks(columns, *others)
 
-    monkeypatch.setattr(convolution, "unfold_images", unfold)
-    monkeypatch.setattr(convolution, "fold_columns", fold)
+    monkeypatch.setattr(image_columns, "unfold_stacks", unfold)
+    monkeypatch.setattr(image_columns, "fold_stacks", fold)
     for limit, expected in ((480, [480, 480, 240]), (479, [240] * 5), (1, [240] * 5)):
-        monkeypatch.setattr(convolution, "COLUMNS_IN_CACHE", limit)
+        monkeypatch.setattr(image_columns, "COLUMNS_IN_CACHE", limit)
         x = variable(np.ones((5, 5, 3, 6)), device)
-        w = variable(np.ones((2, 5, 2, 3)), device)
+        w = variable(np.ones((5, 5, 2, 3)), device)
         y = fn.conv2d(x, w)
         tn.grad([y], [x, w])
         assert sizes == {"unfold": expected * 2, "fold": expected}
         sizes["unfold"].clear()
         sizes["fold"].clear()
-    monkeypatch.setattr(convolution, "COLUMNS_IN_CACHE", 3)
-    fn.conv2d(variable(np.ones((5, 1, 1, 1)), device), variable([[[[1.0]]]], device))
-    assert sizes.pop("unfold") == [3, 2]
+    monkeypatch.setattr(image_columns, "COLUMNS_IN_CACHE", 6)
+    fn.conv2d(variable(np.ones((5, 1, 1, 2)), device), variable([[[[1.0, 1.0]]]], device))
+    assert sizes.pop("unfold") == [6, 4]
     sizes["unfold"] = []
-    monkeypatch.setattr(convolution, "backend_of", lambda x: OnGpu)
+    monkeypatch.setattr(image_columns, "backend_of", lambda x: OnGpu)
     for limit, expected in ((1 << 27, [1200]), (480, [480, 480, 240])):
-        monkeypatch.setattr(convolution, "COLUMNS_ON_GPU", limit)
+        monkeypatch.setattr(image_columns, "COLUMNS_ON_GPU", limit)
         tn.grad([fn.conv2d(x, w)], [x, w])
         assert sizes == {"unfold": expected * 2, "fold": expected}
         sizes["unfold"].clear()

@@ -17,8 +17,6 @@ image. Both are linear, and each is the gradient of the other.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from typing import Any, Never
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
@@ -27,11 +25,9 @@ from tinynode.core.variable import Variable
 from tinynode.devices import (
     Array,
     Arrays,
-    backend_of,
-    is_float16,
     namespace_of,
     put,
-    put_sum,
+    sum_array,
     widened_array,
 )
 from tinynode.devices.products import matrix_product
@@ -39,6 +35,19 @@ from tinynode.errors import OperandError, SizeError, describe, short_text, unkno
 from tinynode.functions.attributes import Count, Counts, Lengths
 from tinynode.functions.checked import checked_length
 from tinynode.functions.data_types import promoted
+from tinynode.functions.image_columns import (
+    Layout,
+    as_stacks,
+    choose_layout,
+    fold_stacks,
+    from_stacks,
+    images_as_matrices,
+    kernels_as_matrices,
+    matrices_as_images,
+    turned_kernels,
+    turned_windows,
+    unfold_stacks,
+)
 from tinynode.functions.image_windows import (
     IntPair,
     Windows,
@@ -62,65 +71,6 @@ __all__ = ["Fold", "Unfold", "conv1d", "conv2d", "conv_transpose2d"]
 __dir__ = __all__.copy  # for completion
 
 
-def pad_image(x: Array, windows: Windows, value: float) -> Array:
-    """Images (..., height, width) with a border of ``value``; x unchanged where padding is 0."""
-    if windows.padding == (0, 0):
-        return x
-    xp = namespace_of(x)
-    height, width = x.shape[-2:]
-    rows, columns = windows.padding
-    shape = (*x.shape[:-2], *windows.padded((height, width)))
-    padded = xp.full(shape, value, dtype=x.dtype, device=x.device)
-    place = (..., slice(rows, rows + height), slice(columns, columns + width))
-    return put(padded, place, x)
-
-
-def crop_image(x: Array, windows: Windows, image: tuple[int, int]) -> Array:
-    """The inverse of ``pad_image``."""
-    rows, columns = windows.padding
-    return x[..., rows : rows + image[0], columns : columns + image[1]]
-
-
-COLUMNS_IN_CACHE = 1 << 19
-
-
-COLUMNS_ON_GPU = 1 << 27
-
-
-def batches(x: Array, n: int, size: int) -> Iterator[slice]:
-    """Cuts n images into batches, so that ``size`` columns for each stay in the cache.
-
-    On a GPU the columns only have to fit into memory.
-    """
-    limit = COLUMNS_IN_CACHE if "cpu" in backend_of(x).capabilities else COLUMNS_ON_GPU
-    step = max(1, limit // max(size, 1))
-    for start in range(0, n, step):
-        yield slice(start, min(start + step, n))
-
-
-def unfold_images(x: Array, windows: Windows, counts: tuple[int, int]) -> Array:
-    """The forward of ``Unfold``, on arrays."""
-    xp = namespace_of(x)
-    padded = xp.permute_dims(pad_image(x, windows, 0.0), (1, 0, 2, 3))
-    places = windows.places(padded.shape[2:], counts)
-    shape = (x.shape[1], *windows.size, x.shape[0], *counts)
-    columns = xp.empty(shape, dtype=x.dtype, device=x.device)
-    for i, j, place in places:
-        columns = put(columns, (slice(None), i, j, ...), padded[place])
-    return columns
-
-
-def fold_columns(y: Array, windows: Windows, image: tuple[int, int]) -> Array:
-    """The forward of ``Fold``, on arrays."""
-    xp = namespace_of(y)
-    windows.require_size(y.shape[1:3])
-    shape = (y.shape[0], y.shape[3], *windows.padded(image))
-    total = xp.zeros(shape, dtype=y.dtype, device=y.device)
-    for i, j, place in windows.places(windows.padded(image), y.shape[4:]):
-        total = put_sum(total, place, y[:, i, j, ...])
-    return xp.permute_dims(crop_image(total, windows, image), (1, 0, 2, 3))
-
-
 class Unfold(FunctionNode):
     """y[c, i, j, n, r, q] = x[n, c, r s + i d - p, q s + j d - p], 0 outside the image.
 
@@ -138,7 +88,7 @@ class Unfold(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         counts = self.counts or self.windows.counts((x.shape[2], x.shape[3]))
-        return (unfold_images(x, self.windows, counts),)
+        return (unfold_stacks(as_stacks(x, True), self.windows, counts)[0, ...],)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         shape = input_shape(self)
@@ -160,7 +110,8 @@ class Fold(FunctionNode):
         self.image = checked_pair(self, "image", image, 0)
 
     def forward(self, inputs: Arrays) -> Arrays:
-        return (fold_columns(inputs[0], self.windows, self.image),)
+        columns = namespace_of(inputs[0]).expand_dims(inputs[0], axis=0)
+        return (from_stacks(fold_stacks(columns, self.windows, self.image), True),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         shape = input_shape(self)
@@ -190,18 +141,9 @@ class Conv2d(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, w = inputs
-        xp = namespace_of(x)
         self.retain_inputs((0, 1))
         self.windows.require_size(w.shape[2:])
-        kernels = _kernels_as_matrices(w, self.groups)
-        shape = (x.shape[0], w.shape[0], *self.counts)
-        y = xp.empty(shape, dtype=x.dtype, device=x.device)
-        for part in _batches(x, x.shape, self.windows, self.counts):
-            columns = unfold_images(x[part, ...], self.windows, self.counts)
-            product = matrix_product(kernels, _columns_as_matrices(columns, self.groups))
-            images = xp.reshape(product, (w.shape[0], part.stop - part.start, *self.counts))
-            y = put(y, (part, ...), xp.permute_dims(images, (1, 0, 2, 3)))
-        return (y,)
+        return (_correlated(x, w, self.windows, self.groups, self.counts),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
@@ -215,30 +157,32 @@ class Conv2d(FunctionNode):
         return gx, gw
 
 
-def _batches(
-    x: Array, shape: tuple[int, ...], windows: Windows, counts: tuple[int, int]
-) -> Iterator[slice]:
-    """Batches of images of a shape, on the device of x."""
-    return batches(x, shape[0], shape[1] * math.prod(windows.size) * math.prod(counts))
+def _correlated(
+    x: Array, w: Array, windows: Windows, groups: int, counts: tuple[int, int]
+) -> Array:
+    """The forward of ``Conv2d``, on arrays."""
+    xp = namespace_of(x)
+    layout = choose_layout(x.shape, w.shape[0], windows, counts)
+    kernels = _kernels_of_terms(w, layout, groups)
+    shape = (x.shape[0], w.shape[0], *counts)
+    y = xp.empty(shape, dtype=x.dtype, device=x.device)
+    for part in layout.batches(x):
+        columns = layout.unfold(x[part, ...], groups)
+        total = widened_array(matrix_product(kernels[0], columns[0]))  # for sums of float16
+        for kernel, shifted in zip(kernels[1:], columns[1:], strict=True):
+            total += matrix_product(kernel, shifted)
+        images = xp.astype(
+            matrices_as_images(total, counts, layout.is_joined), x.dtype, copy=False
+        )
+        if images.shape == shape and not layout.is_joined:  # all images, in the order of y
+            return images
+        y = put(y, (part, ...), images)
+    return y
 
 
-def _kernels_as_matrices(w: Array, groups: int) -> Array:
-    """(out, channels / groups, kh, kw) -> (groups, out / groups, channels / groups * kh * kw)"""
-    shape = (groups, w.shape[0] // groups, math.prod(w.shape[1:]))
-    return namespace_of(w).reshape(w, shape)
-
-
-def _columns_as_matrices(columns: Array, groups: int) -> Array:
-    """(channels, kh, kw, n, oh, ow) -> (groups, channels / groups * kh * kw, n * oh * ow)"""
-    shape = (groups, math.prod(columns.shape[:3]) // groups, math.prod(columns.shape[3:]))
-    return namespace_of(columns).reshape(columns, shape)
-
-
-def _images_as_matrices(y: Array, groups: int) -> Array:
-    """(n, out, oh, ow) -> (groups, out / groups, n * oh * ow)"""
-    xp = namespace_of(y)
-    shape = (groups, y.shape[1] // groups, y.shape[0] * math.prod(y.shape[2:]))
-    return xp.reshape(xp.permute_dims(y, (1, 0, 2, 3)), shape)
+def _kernels_of_terms(w: Array, layout: Layout, groups: int) -> list[Array]:
+    """For each term: (groups, out / groups, channels / groups * rows of the kernel * kw)"""
+    return [kernels_as_matrices(w[:, :, term.kernel_rows, :], groups) for term in layout.terms]
 
 
 class Conv2dGradX(FunctionNode):
@@ -258,21 +202,32 @@ class Conv2dGradX(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         gy, w = inputs
-        xp = namespace_of(gy)
         self.retain_inputs((0, 1))
         self.windows.require_size(w.shape[2:])
         counts = (gy.shape[2], gy.shape[3])
-        kernels = xp.matrix_transpose(_kernels_as_matrices(w, self.groups))
+        channels = w.shape[1] * self.groups
+        turned = turned_windows(self.windows, counts, gy.shape[1], self.image, channels)
+        if turned is None:
+            return (self._folded(gy, w, counts),)
+        kernels = turned_kernels(w, self.groups)
+        return (_correlated(gy, kernels, turned, self.groups, self.image),)
+
+    def _folded(self, gy: Array, w: Array, counts: tuple[int, int]) -> Array:
+        """gx: the products of all windows, added up on the image."""
+        xp = namespace_of(gy)
         shape = (gy.shape[0], w.shape[1] * self.groups, *self.image)
+        layout = choose_layout(shape, gy.shape[1], self.windows, counts)
+        kernels = _kernels_of_terms(w, layout, self.groups)
         gx = xp.empty(shape, dtype=gy.dtype, device=gy.device)
-        for part in _batches(gy, shape, self.windows, counts):
-            gradients = gy[part, ...]
-            product = matrix_product(kernels, _images_as_matrices(gradients, self.groups))
-            columns = (shape[1], *self.windows.size, gradients.shape[0], *counts)
-            wide = widened_array(xp.reshape(product, columns))  # products of float16, sums not
-            folded = fold_columns(wide, self.windows, self.image)
+        for part in layout.batches(gy):
+            gradients = images_as_matrices(gy[part, ...], self.groups, layout.is_joined)
+            products = [
+                widened_array(matrix_product(xp.matrix_transpose(kernel), gradients))
+                for kernel in kernels  # products of float16, sums not
+            ]
+            folded = layout.fold(products)
             gx = put(gx, (part, ...), xp.astype(folded, gx.dtype, copy=False))
-        return (gx,)
+        return gx
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
@@ -305,16 +260,27 @@ class Conv2dGradW(FunctionNode):
         xp = namespace_of(x)
         self.retain_inputs((0, 1))
         counts = (gy.shape[2], gy.shape[3])
-        channels, out = x.shape[1] // self.groups, gy.shape[1]
-        shape = (self.groups, channels * math.prod(self.windows.size), out // self.groups)
-        dtype = xp.float32 if is_float16(x) else x.dtype  # products of float16, sums not
-        total = xp.zeros(shape, dtype=dtype, device=x.device)
-        for part in _batches(x, x.shape, self.windows, counts):
-            columns = unfold_images(x[part, ...], self.windows, counts)
-            gradients = xp.matrix_transpose(_images_as_matrices(gy[part, ...], self.groups))
-            total += matrix_product(_columns_as_matrices(columns, self.groups), gradients)
-        gw = xp.astype(xp.matrix_transpose(total), x.dtype, copy=False)
-        return (xp.reshape(gw, (out, channels, *self.windows.size)),)
+        layout = choose_layout(x.shape, gy.shape[1], self.windows, counts)
+        totals: list[Array] = []
+        for part in layout.batches(x):
+            gradients = images_as_matrices(gy[part, ...], self.groups, layout.is_joined)
+            columns = layout.unfold(x[part, ...], self.groups)
+            products = [self._product(gradients, matrix) for matrix in columns]
+            pairs = zip(totals, products, strict=True)
+            totals = [total + product for total, product in pairs] if totals else products
+        rows = self.windows.size[0] // len(totals)
+        shape = (gy.shape[1], x.shape[1] // self.groups, rows, self.windows.size[1])
+        gw = xp.concat([xp.reshape(total, shape) for total in totals], axis=2)
+        return (xp.astype(gw, x.dtype, copy=False),)
+
+    def _product(self, gradients: Array, columns: Array) -> Array:
+        """The sum over all stacks of gy columns: (groups, out / groups, channels / groups kh kw)
+
+        In float32 for float16: single products may be rounded, sums not.
+        """
+        transposed = namespace_of(columns).matrix_transpose(columns)
+        products = widened_array(matrix_product(gradients, transposed))
+        return products[0, ...] if products.shape[0] == 1 else sum_array(products, axis=0)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs

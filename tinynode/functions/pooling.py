@@ -27,7 +27,8 @@ from tinynode.devices import (
 from tinynode.errors import OperandError, SizeError, describe, dtype_name, unknown_keywords
 from tinynode.functions.arithmetic import masked
 from tinynode.functions.attributes import Counts, Lengths, Shape
-from tinynode.functions.convolution import crop_image, pad_image, require_four_axes
+from tinynode.functions.convolution import require_four_axes
+from tinynode.functions.image_columns import crop_image, pad_image
 from tinynode.functions.image_windows import (
     IntPair,
     Windows,
