@@ -14,7 +14,7 @@ import pytest
 import tinynode as tn
 from tinynode import functions as fn
 from tinynode.errors import InvalidType, OperandError
-from tinynode.functions import exponential, image_columns
+from tinynode.functions import activation, exponential, image_columns
 from tinynode.functions.image_columns import COLUMNS_IN_CACHE
 from tinynode.functions.logistic import sigmoid_array
 from tinynode.functions.normalization import batch_norm_with_statistics
@@ -116,6 +116,22 @@ def test_infinite_input(f, low, high, dtype, device):
     with np.errstate(invalid="ignore"):
         y = host(f(x))
     np.testing.assert_allclose(y, [NAN if low is None else low, high], rtol=1e-6)
+
+
+@on_each_device
+@pytest.mark.parametrize("shape", [(4200,), (5000, 1), (3, 1400), (1, 70, 60), (50, 2, 6, 7)])
+def test_relu_of_many_elements(shape, device):
+    x = np.random.default_rng(0).standard_normal(shape)
+    x[-1, ...] = np.inf
+    x.flat[1] = np.nan
+    y = fn.relu(variable(x, device))
+    assert math.prod(shape) >= activation.MANY and y.shape == shape
+    np.testing.assert_array_equal(host(y), np.where(x < 0, 0, x))
+
+
+def test_relu_keeps_the_order_of_axes_in_memory():
+    images = np.zeros((4, 20, 10, 8), np.float32).transpose(0, 3, 1, 2)
+    assert fn.relu(tn.asarray(images)).array.strides == images.strides
 
 
 @on_each_device

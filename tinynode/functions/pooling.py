@@ -93,8 +93,9 @@ class MaxPool2d(FunctionNode):
         dtype = xp.int8 if self.windows.size[0] * self.windows.size[1] < 128 else xp.int32
         places = self.windows.places(padded.shape[2:], counts)
         first, *others = [padded[place] for _, _, place in places]
-        best, winners = xp.positive(first), xp.zeros_like(first, dtype=dtype)
-        for number, candidate in enumerate(others, 1):
+        best, winners = xp.asarray(first, copy=True), xp.zeros_like(first, dtype=dtype)
+        for number, view in enumerate(others, 1):
+            candidate = xp.asarray(view, copy=True)  # read twice, and its elements lie apart
             better = xp.astype(candidate > best, dtype)
             winners = xp.maximum(winners, better * number)  # numbers rise, so the last stays
             best = xp.maximum(best, candidate)
