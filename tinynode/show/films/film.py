@@ -23,7 +23,6 @@ time of the step. Other values are None, since backward has no other arrays.
 
 from __future__ import annotations
 
-import html
 import json
 import sys
 from collections.abc import Sequence
@@ -239,15 +238,11 @@ class Film(Recording):
 
 def framed(data: dict[str, Any]) -> str:
     """The page of a film in a frame, for notebooks; in a kernel, the page offers changes."""
-    from tinynode.show.page.document import page  # here, since recording needs no page
+    from tinynode.show.page.document import frame, page  # here, since recording needs no page
 
     shell = sys.modules.get("IPython")
     is_kernel = shell is not None and shell.get_ipython() is not None
-    text = html.escape(page({**data, "host": "notebook"} if is_kernel else data), quote=True)
-    return (
-        f'<iframe srcdoc="{text}" title="film" '
-        'style="width: 100%; height: 720px; border: 0"></iframe>'
-    )
+    return frame(page({**data, "host": "notebook"} if is_kernel else data), "film", 720)
 
 
 def plural(number: int, word: str) -> str:

@@ -85,6 +85,25 @@ def script() -> str:
     return "\n".join(_part(name) for name in SCRIPT)
 
 
+def frame(document: str, title: str, height: float) -> str:
+    """A document in a frame, for the output of a cell.
+
+    Notebooks remove frames from outputs that the reader has not run. The words inside of the
+    frame stay, and say what to do. A browser with the frame shows the document.
+    """
+    escaped, name = (html.escape(text, quote=True) for text in (document, title))
+    return (
+        f'<iframe srcdoc="{escaped}" title="{name}" '
+        f'style="width: 100%; height: {height:.0f}px; border: 0">'
+        "A film is here. To see the film, run the cell, or trust the notebook.</iframe>"
+    )
+
+
+def scheme_script() -> str:
+    """The part of the script that chooses light or dark colours, for other pages in frames."""
+    return _part("scheme.js")
+
+
 def packed(data: dict[str, Any]) -> dict[str, Any]:
     """A film in few letters: what many arrays share is written once.
 

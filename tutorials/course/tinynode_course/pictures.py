@@ -17,6 +17,7 @@ import numpy as np
 
 from tinynode.show.graphs.diagram import Diagram
 from tinynode.show.graphs.diagram_data import DiagramNode
+from tinynode.show.page.document import frame, scheme_script
 from tinynode.show.plots.figure import Curve, Figure, curve_facts, legend
 from tinynode.show.plots.plots import Plot
 from tinynode.show.plots.scales import make_axis
@@ -47,14 +48,8 @@ document.onkeydown = (event) => {
   if (event.key === "ArrowRight") go(1);
   if (event.key === "ArrowLeft") go(-1);
 };
-onmessage = ({ source, data }) => {
-  const scheme = data && data.tinynodeScheme;
-  if (source !== parent || (scheme !== "light" && scheme !== "dark")) return;
-  document.documentElement.style.colorScheme = scheme;
-};
-parent.postMessage({ tinynodeScheme: "asked" }, "*");
 go(0);
-"""
+""" + scheme_script()
 """The script of every film: the pictures are data, so a policy of a page can name the script.
 
 Without the script, the pictures stand below one another.
@@ -120,10 +115,7 @@ class BackwardFilm:
             for number, (text, svg) in enumerate(drawn, 1)
         ]
         page = FILM.format(title=title, frames="\n".join(frames), script=FILM_SCRIPT)
-        return (
-            f'<iframe srcdoc="{html.escape(page, quote=True)}" title="{title}" '
-            f'style="width: 100%; height: {height:.0f}px; border: 0"></iframe>'
-        )
+        return frame(page, self.title, height)
 
     def __str__(self) -> str:
         lines = [f"{place}. {text}" for place, (text, _) in enumerate(self.frames, 1)]
