@@ -170,6 +170,8 @@ class Batched:
         - A function of a user is a single operator. The same holds where ``forward`` looks at
           values.
         """
+        if node.crosses_vmap:
+            return node.forward(arrays)
         raws = tuple([x.raw for x in arrays])
         is_of_user = type(node).__module__.partition(".")[0] != "tinynode"
         if is_of_user or node.needs_values:

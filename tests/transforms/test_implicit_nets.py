@@ -305,7 +305,13 @@ def newton_text(**changes: Any) -> str:
     body, _ = body_of(square, [constant(np.ones(2)), constant(np.ones(2))])
     net = json.loads(dumps(body.net))["content"]
     data = {"body": net, "inputs": body.inputs, "outputs": body.outputs}
-    attrs = {"body": data, "steps": 9, "tolerance": 1e-9, "output_device": {"device": "numpy"}}
+    attrs = {
+        "body": data,
+        "batch": 0,
+        "steps": 9,
+        "tolerance": 1e-9,
+        "output_device": {"device": "numpy"},
+    }
     attrs["body"] = data | changes.pop("body", {})
     inputs = changes.pop("inputs", ["x", "t"])
     operator = {"type": "newton", "inputs": inputs, "outputs": ["y"], "attrs": attrs | changes}

@@ -780,12 +780,6 @@ def test_pictures_films_and_the_doctor_take_a_vmapped_function() -> None:
     assert "no findings" in str(tn.diagnose(y))
 
 
-def test_a_solver_inside_is_refused_by_name() -> None:
-    root = tn.custom_root(lambda x, t: x * x - t, lambda t: tn.asarray(np.sqrt(t.array)))
-    with pytest.raises(VmapError, match=r"custom_root.*all examples at once"):
-        tn.vmap(root)(tn.asarray(np.asarray([1.0, 4.0])))
-
-
 def test_jacobians_of_functions_with_vmap_inside() -> None:
     x = normal(4, 3)
 

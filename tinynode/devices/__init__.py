@@ -60,6 +60,7 @@ from tinynode.devices.hidden_axes import (
     hidden_axes,
     hides_variables,
     is_over,
+    only_axes_of,
     running_inside,
 )
 from tinynode.devices.host_data import (
@@ -191,6 +192,7 @@ __all__ = [
     "put_sum",
     "register_backend",
     "register_device",
+    "only_axes_of",
     "running_inside",
     "running_sum_array",
     "seen_complex_dtypes",

@@ -75,6 +75,20 @@ def running_inside(axes: Sequence[HiddenAxis]) -> Iterator[None]:
         hidden_axes.stack = stack
 
 
+@contextmanager
+def only_axes_of(device: Any) -> Iterator[None]:
+    """A context with the hidden axes of a batched device alone; none for other devices.
+
+    A function of whole batches runs there, in the middle of a vmapped function.
+    """
+    before = hidden_axes.stack
+    hidden_axes.stack = [axis for axis in before if is_over(device, axis.device)]
+    try:
+        yield
+    finally:
+        hidden_axes.stack = before
+
+
 def axis_of(backend: Any, function: str) -> HiddenAxis:
     """The hidden axis of a batched backend.
 

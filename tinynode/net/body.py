@@ -14,8 +14,8 @@ from typing import Any
 from tinynode.configuration import force_backprop_mode
 from tinynode.core.hooks import thread_state
 from tinynode.core.variable import Variable
-from tinynode.devices import Arrays, Device
-from tinynode.errors import NetError, TraceError, describe
+from tinynode.devices import Arrays, Device, hidden_axes, only_axes_of
+from tinynode.errors import DeviceMixError, NetError, TraceError, VmapError, describe
 from tinynode.net.net_op import NetOp
 from tinynode.net.operator import InnerNet, Operator
 from tinynode.net.passes import is_collective, is_random
@@ -26,7 +26,7 @@ from tinynode.net.trace import Trace, trace
 
 
 class Body(InnerNet):
-    """A net with names for its inputs and outputs; two bodies are equal only by identity.
+    """A net with named inputs and outputs; two bodies are equal only by identity.
 
     Args:
         net: the operators; nested nets are flattened.
@@ -81,7 +81,7 @@ class Body(InnerNet):
         return repr(self.net).replace("NetOp", "Body", 1)
 
     def apply(self, xs: Sequence[Variable]) -> tuple[Variable, ...]:
-        """The outputs as Variables: each operator is applied, so hooks and graphs see it."""
+        """The outputs as Variables: each operator is applied, for hooks and graphs."""
         values = dict(zip(self.inputs, xs, strict=True))
         for operator in self.operators:
             given = tuple([values[name] for name in operator.input_names])
@@ -90,7 +90,7 @@ class Body(InnerNet):
         return tuple([values[name] for name in self.outputs])
 
     def run(self, arrays: Arrays, device: Device) -> Arrays:
-        """The outputs as arrays, by the plan for these shapes and dtypes; no graph, no hooks."""
+        """The outputs as arrays, by a plan for the shapes; no graph, no hooks."""
         key = device, *[(tuple(x.shape), x.dtype) for x in arrays]
         program = self._programs.get(key)
         if program is None:
@@ -110,13 +110,13 @@ class Body(InnerNet):
         function: Callable[..., Any],
         twice_is_self: bool = False,
     ) -> Body:
-        """The body of a function made of this body, recorded once for each kind of inputs.
+        """The body of a function with ``apply`` inside, recorded once for each kind of inputs.
 
         Args:
             key: the name of the function.
             xs: examples of the inputs.
             function: takes Variables like ``xs``, and calls ``apply``.
-            twice_is_self: True if this function of the new body is the body again.
+            twice_is_self: True if the function of the new body is the old body again.
         """
         kinds = tuple([(x.device, x.shape, x.dtype) for x in xs])
         found = self._derived.get((key, kinds))
@@ -130,7 +130,7 @@ class Body(InnerNet):
         return body
 
     def split(self, first: int) -> tuple[Body, Body]:
-        """The part that needs only the inputs from ``first`` on, and the rest of the body.
+        """The part for the inputs from ``first`` on alone, and the rest of the body.
 
         A loop runs the first part once, and the rest in each step. The rest has the inputs of the
         body, and then the outputs of the first part.
@@ -167,7 +167,7 @@ def body_of(
 ) -> tuple[Body, list[Variable]]:
     """A function of Variables as a body, and the captured Variables.
 
-    The inputs of the body are those of the function, then the captured Variables.
+    The inputs of the body are the function's inputs, then the captured Variables.
 
     Args:
         function: takes Variables, and gives a Variable or a tuple of Variables.
@@ -176,9 +176,18 @@ def body_of(
 
     Raises:
         TraceError: a net cannot record an action of the function.
+        VmapError: the function uses a Variable of an example of vmap.
     """
-    with without_hooks(), force_backprop_mode():
-        found = trace(function, *xs)
+    try:
+        with without_hooks(), force_backprop_mode(), only_axes_of(None):
+            found = trace(function, *xs)
+    except DeviceMixError as error:
+        if hidden_axes.stack:
+            raise VmapError(
+                f"{title or 'a loop'}: a function inside of a loop of a net uses a Variable of an "
+                "example of vmap. Give the Variables of an example as arguments, not by a closure."
+            ) from error
+        raise
     title = title or found.net.type
     if found.writes or found.updates:
         raise TraceError(

@@ -34,9 +34,9 @@ from tinynode.core.conversion import asarray
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.hooks import is_recording_net, thread_state
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Arrays, Device, current_device, is_floating
+from tinynode.devices import Arrays, Device, current_device, is_floating, only_axes_of
 from tinynode.errors import ConvergenceError, OperandError, TraceError, describe
-from tinynode.functions import astype, reshape
+from tinynode.functions import astype, broadcast_to, reshape
 from tinynode.net.body import body_of
 from tinynode.net.recorder import without_hooks
 from tinynode.net.structure import flatten, unflatten
@@ -47,22 +47,25 @@ from tinynode.transforms.implicit_operators import (
     check_root,
     cut,
     default_root_tolerance,
+    jacobians,
     newton_step_limit,
     not_connected,
     refuse_examples,
 )
-from tinynode.transforms.jacobians import jacobian
 from tinynode.transforms.linear_solvers import (
     SOLVERS,
     MatVec,
     Method,
     Solve,
     default_tolerance,
+    dense,
     eps,
     largest,
-    solve_matrix,
+    solve_blocks,
     solved,
 )
+from tinynode.transforms.vmap import vmap
+from tinynode.transforms.whole_batches import WholeBatch, whole_batch
 
 
 class Equation(NamedTuple):
@@ -76,6 +79,7 @@ class Equation(NamedTuple):
         method: the name of ``solve`` among ``SOLVERS``; None for a function of the user.
         tolerance: the largest accepted |optimality|, relative to max(1, |x|); None: a default.
         solve_tolerance: the relative residual of an iterative linear solve; None: a default.
+        batch: the number of leading axes of x with independent systems.
     """
 
     name: str
@@ -85,10 +89,13 @@ class Equation(NamedTuple):
     method: Method | None
     tolerance: float | None
     solve_tolerance: float | None
+    batch: int = 0
 
     def residual(self, x: Variable, args: Sequence[Any]) -> Variable:
         """The value of ``optimality``, checked: a Variable like x."""
         r = self.optimality(x, *args)
+        if isinstance(r, Variable) and r.device is not x.device:
+            refuse_examples(self.name, [r])
         if not isinstance(r, Variable) or r.shape != x.shape or r.dtype != x.dtype:
             label = r.label if isinstance(r, Variable) else describe(r)
             raise OperandError(
@@ -111,7 +118,10 @@ class Equation(NamedTuple):
     def linear_solution(self, r: Variable, x: Variable, g: Variable) -> Variable:
         """The solution u of A^T u = g, checked, without a graph."""
         tolerance = self.solve_tolerance or default_tolerance(g)
-        return solved(self.name, self.solve, self.vjp(r, x), g, tolerance)
+        solve = self.solve
+        if self.method == "dense":
+            solve = functools.partial(dense, batch=self.batch)
+        return solved(self.name, solve, self.vjp(r, x), g, tolerance)
 
     def solution(
         self, device: Device, dtype: Any, args: Sequence[Any], keywords: dict[str, Any]
@@ -140,9 +150,9 @@ class ImplicitCall:
     Attributes:
         equation: the equation.
         treedef: the structure of the arguments, with slots for the Variables.
-        captured: the other Variables of the equation: those of the closure.
+        captured: the other Variables of the equation, from the closure.
         device: the device of all Variables.
-        why_not_saved: sentences for the error when a net with this solver is saved.
+        why_not_saved: sentences for the error when a net with the solver is saved.
     """
 
     why_not_saved = ""
@@ -214,6 +224,12 @@ class ImplicitRoot(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gx,) = grad_outputs
         (x,) = self.get_retained_outputs()
+        refuse_examples(self.call.equation.name, [gx])
+        with only_axes_of(x.device):
+            return self._gradients(target_input_indexes, gx, x)
+
+    def _gradients(self, targets: Indexes, gx: Variable, x: Variable) -> Gradients:
+        """The gradients of some inputs, from the gradient of the solution x."""
         values, record = self.get_retained_inputs(), config.enable_backprop
         inner_x = cut(x, record)
         count = len(values) - len(self.call.captured)
@@ -225,8 +241,8 @@ class ImplicitRoot(FunctionNode):
                 u = adjoint(self.call, inner_x, gx, args, captured)
             else:
                 u = self.call.equation.linear_solution(r, inner_x, gx)
-            targets = [inner[i] for i in target_input_indexes]
-            return tuple(grad([r], targets, [-u], enable_double_backprop=record))
+            sources = [inner[i] for i in targets]
+            return tuple(grad([r], sources, [-u], enable_double_backprop=record))
 
 
 def adjoint(
@@ -258,11 +274,11 @@ def adjoint(
 
 
 class SolverCall(FunctionNode):
-    """x, the result of a solver that reads values: a net calls the solver in each run.
+    """x, the result of a solver of any code: a net calls the solver in each run.
 
     theta: Variables of any shape -> x: (s). No gradient: ``Root`` has the gradient.
 
-    The inputs are those of an ``ImplicitRoot``.
+    The inputs: as for an ``ImplicitRoot``.
     """
 
     needs_values = True
@@ -282,7 +298,7 @@ def _recorded_root(
 ) -> Variable:
     """The solution while a net is recorded: the operators of the solver, then ``Root``.
 
-    A solver that reads values is no net: ``SolverCall`` calls the solver in each run.
+    A solver with a look at values is no net: ``SolverCall`` calls the solver in each run.
     """
     call = ImplicitCall(equation, variables, treedef)
     found = _recorded_solver(call, variables)
@@ -298,6 +314,7 @@ def _recorded_root(
         x = SolverCall(call).apply((*variables, *captured))[0]
     node = Root(
         body,
+        equation.batch,
         method,
         equation.tolerance or default_root_tolerance(x),
         equation.solve_tolerance or default_tolerance(x),
@@ -336,7 +353,7 @@ def _why_not_saved(reason: str) -> str:
 
 
 LARGEST_SOLVER = 2000
-"""The number of operators of a solver in a net, at most. A longer solver runs as it is."""
+"""The number of operators of a solver in a net, at most. A longer solver runs as Python."""
 
 
 class _OwnCaptures(Captures):
@@ -380,7 +397,7 @@ def custom_root(
     tolerance: float | None = None,
     solve_tolerance: float | None = None,
 ) -> Callable[..., Any]:
-    """A function that gives a solver's result x, with the gradient of the root of an equation.
+    """A function with a solver's result x, and with the gradient of the root of an equation.
 
     F(x, theta) = 0:   theta: Variables, ... -> x: (s).
     dL/dtheta = -(dF/dtheta)^T u, with (dF/dx)^T u = dL/dx
@@ -394,7 +411,7 @@ def custom_root(
     exist. No hook sees the steps of the solver.
 
     Under ``tn.compile`` a solver of functions of Variables, such as ``tn.newton``, becomes a part
-    of the net. A solver that reads values runs as it is in each call.
+    of the net. Other solvers run as Python in each call.
     The solver may use a Variable of the closure only if ``optimality`` uses the same Variable.
 
     A recorded backward, for a gradient of a gradient, borrows the Variables of the closure for a
@@ -461,12 +478,12 @@ def custom_fixed_point(
     tolerance: float | None = None,
     solve_tolerance: float | None = None,
 ) -> Callable[..., Any]:
-    """A function that gives a solver's result x, with the gradient of a fixed point.
+    """A function with a solver's result x, and with the gradient of a fixed point.
 
     x = f(x, theta):   theta: Variables, ... -> x: (s).
     dL/dtheta = (df/dtheta)^T u, with u = dL/dx + (df/dx)^T u
 
-    This is ``custom_root`` of f(x, theta) - x, negated: the Jacobian is 1 - df/dx.
+    The same as ``custom_root`` of f(x, theta) - x, negated: the Jacobian is 1 - df/dx.
 
     Args:
         fixed_point: ``fixed_point(x, *args)`` gives a Variable of the shape and dtype of x.
@@ -517,17 +534,61 @@ def _implicit(
     @functools.wraps(solver)
     def implicit(*args: Any, **keywords: Any) -> Variable:
         variables, treedef = flatten((args, keywords), title)
-        refuse_examples(title, variables)
-        if is_recording_net() and equation.method is not None:
-            return _recorded_root(equation, equation.method, variables, treedef)
-        call = ImplicitCall(equation, variables, treedef)
-        x, captured = call.solution(variables)
-        call.captured = tuple(captured)
-        node = ImplicitRoot(call)
-        node._found = x
-        return node.apply((*variables, *captured))[0]
+        return _solution(equation, variables, treedef)
 
     return implicit
+
+
+def _solution(equation: Equation, variables: Sequence[Variable], treedef: Any) -> Variable:
+    """The solution of an equation for some arguments, with a gradient."""
+    whole = whole_batch(variables)
+    if whole is not None:
+        return _solution_of_examples(equation, whole, treedef)
+    refuse_examples(equation.name, variables)
+    if is_recording_net() and equation.method is not None:
+        return _recorded_root(equation, equation.method, variables, treedef)
+    call = ImplicitCall(equation, variables, treedef)
+    x, captured = call.solution(variables)
+    call.captured = tuple(captured)
+    node = ImplicitRoot(call)
+    node._found = x
+    return node.apply((*variables, *captured))[0]
+
+
+def _solution_of_examples(equation: Equation, whole: WholeBatch, treedef: Any) -> Variable:
+    """The solution in each example of vmap: an equation of all examples."""
+
+    def residual(x: Variable, *values: Variable) -> Variable:
+        return equation.residual(x, unflatten(treedef, values)[0])
+
+    def solver(*values: Variable) -> Any:
+        args, keywords = unflatten(treedef, values)
+        return equation.solver(*args, **keywords)
+
+    of_all = equation._replace(
+        optimality=vmap(residual), solver=whole.solver(solver), batch=equation.batch + 1
+    )
+
+    def solution(*values: Variable) -> Variable:
+        return _solution(of_all, *flatten((values, {}), equation.name))
+
+    x = whole.outside(solution, equation.name)
+    if not whole.is_recorded:
+        return x
+
+    def optimality(x: Variable, found: Variable, *values: Variable) -> Variable:
+        return of_all.residual(x, values)
+
+    def solver_of_found(found: Variable, *values: Variable) -> Variable:
+        return found
+
+    of_found = of_all._replace(optimality=optimality, solver=solver_of_found)
+
+    def gradient_of(*values: Variable) -> Variable:
+        """The solution that is known, as a function of the arguments."""
+        return _solution(of_found, *flatten((values, {}), equation.name))
+
+    return whole.recorded(gradient_of, x.detach())
 
 
 def _check_functions(name: str, equation: Any, solver: Any) -> None:
@@ -543,14 +604,14 @@ def newton(
 
     F(x, theta) = 0:   x0: (s), theta: ... -> x: (s).   A step: x - (dF/dx)^-1 F(x, theta)
 
-    Use this solver in ``custom_root``:
+    A solver for ``custom_root``:
 
         def solver(theta):
             return tn.newton(optimality, x0, theta)
 
     Args:
         optimality: as for ``custom_root``.
-        x0: the first guess.
+        x0: the first guess; a number stands for each unknown.
         args: the other arguments of ``optimality``.
         steps: the largest number of steps.
         tolerance: the method ends at a step smaller than this, relative to max(1, |x|). The
@@ -560,38 +621,79 @@ def newton(
         ConvergenceError: the number of steps was not enough, or a Jacobian is singular.
     """
     x = asarray(x0, requires_grad=False)
-    if is_recording_net():
-        return _recorded_newton(optimality, x, args, steps, tolerance)
-    with no_backprop_mode():
-        for _ in range(steps):
-            r = optimality(x, *args)
-            if r.dtype != x.dtype:  # a first guess in Python numbers
-                x = astype(x, r.dtype)
-                r = optimality(x, *args)
-            J = reshape(jacobian(optimality)(x, *args), (r.size, x.size))
-            step = solve_matrix("newton", J, r)
-            x = x - step
-            if largest(step) <= max(tolerance, 4 * eps(x)) * max(1.0, largest(x)):
-                return wrap_array(x.raw, x.device, False)
-    raise newton_step_limit("newton", steps, largest(step))
-
-
-def _recorded_newton(
-    optimality: Callable[..., Any], x: Variable, args: Any, steps: int, tolerance: float
-) -> Variable:
-    """The operator ``Newton``, while a net is recorded."""
     variables, treedef = flatten((args, {}), "newton")
 
     def residual(x: Variable, *values: Variable) -> Any:
         return optimality(x, *unflatten(treedef, values)[0])
 
-    for _ in range(2):
-        leaves = [wrap_array(v.raw, v.device, is_floating(v.raw)) for v in (x, *variables)]
-        body, captured = body_of(residual, leaves, "equation")
-        dtype = body.apply((*leaves, *captured))[0].dtype
-        if dtype == x.dtype:
-            break
-        x = astype(x, dtype)  # a first guess in Python numbers
-    node = Newton(body, steps, max(tolerance, 4 * eps(x)), x.device)
+    return _newton_root(residual, x, variables, steps, tolerance)
+
+
+def _newton_root(
+    f: Callable[..., Any],
+    x: Variable,
+    values: Sequence[Variable],
+    steps: int,
+    tolerance: float,
+    batch: int = 0,
+) -> Variable:
+    """A root of f(x, *values), from a first guess x."""
+    whole = whole_batch((x, *values))
+    if whole is not None:
+
+        def root_of_all(x: Variable, *values: Variable) -> Variable:
+            return _newton_root(vmap(f), x, values, steps, tolerance, batch + 1)
+
+        return whole.outside(root_of_all, "newton").detach()
+    if is_recording_net():
+        return _recorded_newton(f, x, values, steps, tolerance, batch)
+    x = _fitting_guess(f, x, values, batch)
+    if not x.size:
+        return x
+    for _ in range(steps):
+        leaf = wrap_array(x.raw, x.device, True)
+        with force_backprop_mode():
+            r = f(leaf, *values)
+        with no_backprop_mode():
+            step = solve_blocks("newton", jacobians(r, leaf, batch), r)
+            x = x - step
+        if largest(step) <= max(tolerance, 4 * eps(x)) * max(1.0, largest(x)):
+            return wrap_array(x.raw, x.device, False)
+    raise newton_step_limit("newton", steps, largest(step))
+
+
+def _fitting_guess(
+    f: Callable[..., Any], x: Variable, values: Sequence[Variable], batch: int
+) -> Variable:
+    """The first guess in the dtype of the equation; a number stands for each unknown."""
     with no_backprop_mode():
-        return node.apply((x, *variables, *captured))[0]
+        r = f(x, *values)
+        if isinstance(r, Variable) and r.device is x.device:
+            if x.ndim == batch:
+                unknowns = (1,) * (r.ndim - batch)
+                x = broadcast_to(reshape(x, x.shape + unknowns), r.shape)
+            x = x if x.dtype == r.dtype else astype(x, r.dtype)
+    if not isinstance(r, Variable) or r.shape != x.shape:
+        label = r.label if isinstance(r, Variable) else describe(r)
+        raise OperandError(
+            f"newton: the first guess is {x.label}, so the equation must give a Variable of this "
+            f"shape; it gave {label}. One equation for each unknown."
+        )
+    return x
+
+
+def _recorded_newton(
+    f: Callable[..., Any],
+    x: Variable,
+    values: Sequence[Variable],
+    steps: int,
+    tolerance: float,
+    batch: int,
+) -> Variable:
+    """The operator ``Newton``, while a net is recorded."""
+    x = _fitting_guess(f, x, values, batch)
+    leaves = [wrap_array(v.raw, v.device, is_floating(v.raw)) for v in (x, *values)]
+    body, captured = body_of(f, leaves, "equation")
+    node = Newton(body, batch, steps, max(tolerance, 4 * eps(x)), x.device)
+    with no_backprop_mode():
+        return node.apply((x, *values, *captured))[0]

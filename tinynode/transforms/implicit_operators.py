@@ -32,33 +32,36 @@ from tinynode.errors import (
     VmapError,
     describe,
 )
-from tinynode.functions import identity, linalg, matrix_transpose, reshape
-from tinynode.functions.attributes import Within
+from tinynode.functions import identity, matrix_transpose
+from tinynode.functions.attributes import MOST_AXES, Within
 from tinynode.functions.checked import checked
 from tinynode.net.body import Body
 from tinynode.net.recorder import without_hooks
 from tinynode.net.registry import register_op
-from tinynode.transforms.jacobians import along_basis, jacobian
 from tinynode.transforms.linear_solvers import (
     SOLVERS,
     MatVec,
     Method,
     Solve,
+    blocks,
     eps,
     largest,
-    solve_matrix,
+    solve_blocks,
     solved,
 )
+from tinynode.transforms.trees import or_zeros
 
+Batch = Annotated[int, Within(0, MOST_AXES)]
 Steps = Annotated[int, Within(1, 10**6)]
 Tolerance = Annotated[float, Within(0, float("inf"))]
 
 
 class _WithBody(FunctionNode):
-    """Base of the operators whose first input is found, or given, for an equation of all inputs.
+    """Base of the operators for an equation of all inputs; the first input is the unknown.
 
     Args:
         body: the equation, as a net of the inputs.
+        batch: the number of leading axes of the first input with independent systems.
         device: the device of all inputs.
     """
 
@@ -67,8 +70,9 @@ class _WithBody(FunctionNode):
     output_counts = (1,)
     output_device: Device
 
-    def __init__(self, body: Body, device: Device) -> None:
+    def __init__(self, body: Body, batch: Batch, device: Device) -> None:
         self.body: Body = checked(self, "body", body)
+        self.batch: int = checked(self, "batch", batch)
         self.output_device = checked(self, "device", device)
 
     def _check(self, inputs: Arrays) -> None:
@@ -80,6 +84,11 @@ class _WithBody(FunctionNode):
                     f"{title}: input {number} must be an array of {device}, got {describe(x)}. "
                     "Record and save the net on the device where it runs."
                 )
+        if self.batch > len(inputs[0].shape):
+            raise OperandError(
+                f"{title}: batch must be at most the number of axes of input 0, got {self.batch} "
+                f"and {describe(inputs[0])}. Give a smaller batch."
+            )
         if len(inputs) != len(self.body.inputs) or len(self.body.outputs) != 1:
             raise OperandError(
                 f"{title}: the body takes {len(self.body.inputs)} inputs and gives "
@@ -93,7 +102,7 @@ class _WithBody(FunctionNode):
             )
 
     def _like_first(self, y: Any, inputs: Arrays) -> Variable:
-        """A value of the body as a Variable; shape and dtype must be those of the first input."""
+        """A value of the body as a Variable; shape and dtype must fit the first input."""
         if y.shape != inputs[0].shape or y.dtype != inputs[0].dtype:
             raise OperandError(
                 f"{type(self).__name__}: the body must give a value like input 0, "
@@ -113,24 +122,31 @@ class Newton(_WithBody):
 
     Args:
         body: F, of (x, theta ...).
+        batch: the number of leading axes of x with independent systems.
         steps: the largest number of steps.
-        tolerance: the method ends at a step smaller than this, relative to max(1, |x|).
+        tolerance: the method ends at a smaller step, relative to max(1, |x|).
         device: the device of all inputs.
 
     Raises:
         ConvergenceError: the number of steps was not enough, or a Jacobian is singular.
     """
 
-    def __init__(self, body: Body, steps: Steps, tolerance: Tolerance, device: Device) -> None:
-        super().__init__(body, device)
+    def __init__(
+        self, body: Body, batch: Batch, steps: Steps, tolerance: Tolerance, device: Device
+    ) -> None:
+        super().__init__(body, batch, device)
         self.steps: int = checked(self, "steps", steps)
         self.tolerance: float = checked(self, "tolerance", tolerance)
 
     def forward(self, inputs: Arrays) -> Arrays:
         self._check(inputs)
         x, rest = inputs[0], inputs[1:]
+        if 0 in x.shape:
+            return (x,)
         with without_hooks():
-            step = self.body.derived("newton_step", [*map(self._variable, inputs)], self._step)
+            step = self.body.derived(
+                f"newton_step_{self.batch}", [*map(self._variable, inputs)], self._step
+            )
             for _ in range(self.steps):
                 try:
                     x, change = step.run((x, *rest), self.output_device)
@@ -146,11 +162,9 @@ class Newton(_WithBody):
     def _step(self, x: Variable, *rest: Variable) -> tuple[Variable, Variable]:
         """The next x, and the step."""
 
-        def residual(x: Variable) -> Variable:
-            return self.body.apply((x, *rest))[0]
-
-        J = reshape(jacobian(residual)(x), (x.size, x.size))
-        change = reshape(linalg.solve(J, reshape(residual(x), (x.size,))), x.shape)
+        x = cut(x, False)  # a leaf, for the derivatives
+        (r,) = self.body.apply((x, *rest))
+        change = solve_blocks("newton", jacobians(r, x, self.batch), r)
         return x - change, change
 
 
@@ -163,6 +177,7 @@ class Root(_WithBody):
 
     Args:
         body: F, of (x, theta ...).
+        batch: the number of leading axes of x with independent systems.
         solve: the solver of the linear system of backward.
         tolerance: the largest accepted residual, relative to max(1, |x|).
         solve_tolerance: the relative residual of the linear system.
@@ -173,13 +188,14 @@ class Root(_WithBody):
     def __init__(
         self,
         body: Body,
+        batch: Batch,
         solve: Method,
         tolerance: Tolerance,
         solve_tolerance: Tolerance,
         title: str,
         device: Device,
     ) -> None:
-        super().__init__(body, device)
+        super().__init__(body, batch, device)
         self.solve: Method = checked(self, "solve", solve)
         self.tolerance: float = checked(self, "tolerance", tolerance)
         self.solve_tolerance: float = checked(self, "solve_tolerance", solve_tolerance)
@@ -202,7 +218,7 @@ class Root(_WithBody):
         refuse_examples(self.title, (gx, *values))
         product = self.body.derived("transposed_jacobian", [gx, *values], self._product)
         node = LinearSolve(
-            product, self.solve, self.solve_tolerance, self.title, self.output_device
+            product, self.batch, self.solve, self.solve_tolerance, self.title, self.output_device
         )
         (u,) = node.apply((gx, *values))
         return _minus_pullback(self.body, values, target_input_indexes, u, None)
@@ -224,6 +240,7 @@ class LinearSolve(_WithBody):
 
     Args:
         body: A u, of (u, p ...).
+        batch: the number of leading axes of b with independent systems.
         solve: the solver: ``"cg"``, ``"dense"`` or ``"gmres"``.
         tolerance: the relative residual.
         title: the name of the function for messages.
@@ -234,9 +251,15 @@ class LinearSolve(_WithBody):
     """
 
     def __init__(
-        self, body: Body, solve: Method, tolerance: Tolerance, title: str, device: Device
+        self,
+        body: Body,
+        batch: Batch,
+        solve: Method,
+        tolerance: Tolerance,
+        title: str,
+        device: Device,
     ) -> None:
-        super().__init__(body, device)
+        super().__init__(body, batch, device)
         self.solve: Method = checked(self, "solve", solve)
         self.tolerance: float = checked(self, "tolerance", tolerance)
         self.title: str = checked(self, "title", title)
@@ -263,25 +286,21 @@ class LinearSolve(_WithBody):
         return product
 
     def _dense(self, inputs: Arrays) -> Solve:
-        """The solver by the whole matrix, computed by one net."""
+        """The solver by the whole matrix, computed by a net."""
 
         def solve(matvec: MatVec, b: Variable, tolerance: float) -> Variable:
             if not b.size:
                 return b
-            matrix = self.body.derived("matrix", [*map(self._variable, inputs)], self._matrix)
-            (found,) = matrix.run(inputs, self.output_device)
-            return solve_matrix("dense", self._variable(found), b)
+            key = f"matrices_{self.batch}"
+            matrices = self.body.derived(key, [*map(self._variable, inputs)], self._matrices)
+            (found,) = matrices.run(inputs, self.output_device)
+            return solve_blocks("dense", self._variable(found), b)
 
         return solve
 
-    def _matrix(self, b: Variable, *parameters: Variable) -> Variable:
-        """The matrix A: (n, n) for n elements of b."""
-
-        def product(v: Variable) -> list[Variable]:
-            return [self.body.apply((v, *parameters))[0]]
-
-        (columns,) = along_basis(product, b, [b])
-        return matrix_transpose(reshape(columns, (b.size, b.size)))
+    def _matrices(self, b: Variable, *parameters: Variable) -> Variable:
+        """The matrix A of each system: (systems, n, n)."""
+        return blocks(lambda v: self.body.apply((v, *parameters))[0], b, self.batch)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gu,) = grad_outputs
@@ -292,9 +311,16 @@ class LinearSolve(_WithBody):
         transposed = self.body.derived(
             "transposed", [gu, *parameters], self._transposed, twice_is_self=True
         )
-        node = LinearSolve(transposed, self.solve, self.tolerance, self.title, self.output_device)
+        node = LinearSolve(
+            transposed, self.batch, self.solve, self.tolerance, self.title, self.output_device
+        )
         (w,) = node.apply((gu, *parameters))
         return _minus_pullback(self.body, values, target_input_indexes, w, w)
+
+    def _likewise(self, body: Body) -> LinearSolve:
+        """The operator of another matrix."""
+        device = self.output_device
+        return LinearSolve(body, self.batch, self.solve, self.tolerance, self.title, device)
 
     def _transposed(self, w: Variable, *parameters: Variable) -> Variable:
         """A^T w; A is linear, so the point does not matter."""
@@ -327,6 +353,16 @@ def cut(x: Variable, record: bool) -> Variable:
     return leaf
 
 
+def jacobians(r: Variable, x: Variable, batch: int) -> Variable:
+    """dr/dx of each system: (systems, n, n), for r and x: (batch ..., s) with n elements in s."""
+
+    def transposed(u: Variable) -> Variable:
+        (gx,) = grad([r], [x], [u])
+        return or_zeros(gx, x)
+
+    return matrix_transpose(blocks(transposed, x, batch))
+
+
 # --- checks --------------------------------------------------------------------------------------
 
 
@@ -334,8 +370,9 @@ def refuse_examples(title: str, variables: Sequence[Variable]) -> None:
     """Refuse Variables of an example of vmap."""
     if any("batched" in v.device.backend.capabilities for v in variables):
         raise VmapError(
-            f"{title}: a solver needs values, and inside of vmap each example has another. "
-            "Write the equation for all examples at once, or call it in a loop."
+            f"{title}: a Variable of an example of vmap is no argument, and solvers read values. "
+            "Give the Variables of an example as arguments. Call a pullback in a loop, without "
+            "vmap."
         )
 
 

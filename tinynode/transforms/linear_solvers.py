@@ -20,7 +20,7 @@ from tinynode.configuration import no_backprop_mode
 from tinynode.core.conversion import asarray, to_host
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.errors import ConvergenceError, InvalidType
-from tinynode.functions import linalg, matrix_transpose, reshape, vecdot
+from tinynode.functions import broadcast_to, linalg, permute_dims, reshape, vecdot
 from tinynode.transforms.jacobians import along_basis
 
 MatVec: TypeAlias = Callable[[Variable], Variable]
@@ -34,34 +34,52 @@ LARGEST_BASIS = 300
 """The largest number of vectors that GMRES keeps."""
 
 
-def dense(matvec: MatVec, b: Variable, tolerance: float = 0.0) -> Variable:
+def dense(matvec: MatVec, b: Variable, tolerance: float = 0.0, batch: int = 0) -> Variable:
     """The solution by the whole matrix: n products with unit vectors, by ``vmap``, then ``solve``.
 
     b: (s), n elements -> v: (s), A v = b.   The cost: n products, n^2 numbers, n^3 / 3 steps.
+
+    Args:
+        matvec: the product A v.
+        b: the right side.
+        tolerance: not used.
+        batch: the number of leading axes with independent systems. Then n counts the elements of
+            one system, and each system has a matrix of its own.
 
     Raises:
         ConvergenceError: A is singular.
     """
     if not b.size:
         return b
-    (columns,) = along_basis(lambda v: [matvec(v)], b, [b])
-    matrix = matrix_transpose(reshape(columns, (b.size, b.size)))
-    return solve_matrix("dense", matrix, b)
+    return solve_blocks("dense", blocks(matvec, b, batch), b)
 
 
-def solve_matrix(name: str, matrix: Variable, b: Variable) -> Variable:
-    """The solution v of ``matrix v = b``; matrix: (n, n), b: (s) with n elements -> (s).
+def blocks(matvec: MatVec, b: Variable, batch: int) -> Variable:
+    """The matrix of each system: (systems, n, n), for b: (batch ..., s) with n elements in s."""
+    one = b[(0,) * batch]
+
+    def product(v: Variable) -> list[Variable]:
+        return [matvec(broadcast_to(v, b.shape))]
+
+    (columns,) = along_basis(product, one, [b])
+    return permute_dims(reshape(columns, (one.size, b.size // one.size, one.size)), (1, 2, 0))
+
+
+def solve_blocks(name: str, matrices: Variable, b: Variable) -> Variable:
+    """The solution v of each system; matrices: (systems, n, n), b: (batch ..., s) -> (b's shape).
 
     Raises:
-        ConvergenceError: the matrix is singular.
+        ConvergenceError: a matrix is singular.
     """
     try:
-        return reshape(linalg.solve(matrix, reshape(b, (b.size,))), b.shape)
+        columns = reshape(b, (*matrices.shape[:2], 1))
+        return reshape(linalg.solve(matrices, columns), b.shape)
     except InvalidType:
         raise
     except ValueError as error:  # the array library's LinAlgError
         raise ConvergenceError(
-            f"{name}: the matrix of {b.size} rows is singular, so no unique solution exists."
+            f"{name}: the matrix of {matrices.shape[1]} rows is singular, so no unique solution "
+            "exists."
         ) from error
 
 
@@ -135,7 +153,7 @@ class _Triangle:
     """The least squares problem of GMRES: the matrix H of A in the basis, made a triangle.
 
     Q H = R. A new column costs k rotations in step k; solving anew would cost k^3 operations.
-    Rotation j mixes rows j and j + 1 so that R has a zero below the diagonal.
+    Rotation j mixes rows j and j + 1, for a zero of R below the diagonal.
 
     Attributes:
         R: (steps, steps), the triangle.
