@@ -263,7 +263,9 @@ def test_an_array_takes_numbers_and_arrays_on_either_side(number: str, dtype: st
     """The dtype is NumPy's, as of the eager function: there is no Variable."""
     a, b = np.array([1, 2, 3]).astype(dtype), NUMBERS[number]
     for f in OPERATORS:
-        pairs = [((lambda a, f=f: f(a, b)), f(a, b)), ((lambda a, f=f: f(b, a)), f(b, a))]
+        # NumPy 2.1 takes the square of integers in float64 if the operator is **
+        rule = np.power if f is operator.pow else f
+        pairs = [((lambda a, f=f: f(a, b)), rule(a, b)), ((lambda a, f=f: f(b, a)), rule(b, a))]
         for g, expected in pairs:
             y = tn.compile(g)(a)
             assert y.dtype == expected.dtype

@@ -174,13 +174,13 @@ class ArrayMethods(Operators):
         return complex(self.item())
 
     def __index__(self) -> int:
-        tell_value_read("an index")
         if self.ndim != 0 or not is_integer(self.raw):
             raise TypeError(
                 "operator.index(x): only an integer variable of shape () is an index, this one "
                 f"has shape {self.shape} and dtype {dtype_name(self.dtype)}. Write int(x), or "
                 "x.astype('int64')."
             )
+        tell_value_read("an index")
         return int(to_host(self.raw))
 
     def __len__(self) -> int:
