@@ -25,7 +25,7 @@ from tinynode.errors import StateError, describe, short_text
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # re-entrant: with Python 3.14 a Ctrl-C may leave it locked
 _generator: Generator | None = None  # made when first needed: importing numpy.random takes time
 _HALF = (1 << 64) - 1
 
@@ -36,10 +36,11 @@ def get_generator() -> Generator:
     The object stays the same: ``seed`` and ``set_state`` change the state.
     """
     global _generator
-    with _lock:
-        if _generator is None:
-            _generator = numpy.random.Generator(numpy.random.PCG64())
-        return _generator
+    if _generator is None:
+        with _lock:
+            if _generator is None:  # another thread may have made the generator
+                _generator = numpy.random.Generator(numpy.random.PCG64())
+    return _generator
 
 
 def seed(n: int) -> None:

@@ -30,6 +30,7 @@ import tinynode_numpy
 from tinynode import functions as fn
 from tinynode import nn
 from tinynode.core.hooks import thread_state
+from tinynode.devices.hidden_axes import hidden_axes
 
 OPEN = {"FunctionHook.__exit__"}
 """The function that leaves a kept hook behind if the signal arrives as it begins."""
@@ -80,6 +81,7 @@ def surroundings() -> dict[str, Any]:
         "settings": dict(vars(tn.config)),
         "hooks": dict(thread_state.hooks),
         "device of a pass on arrays": thread_state.array_device,
+        "axes of vmap": list(hidden_axes.stack),
         "noted generators": sys.modules["tinynode.functions.draws"]._notes.opened,
         "noted settings": sys.modules["tinynode.configuration"]._reads.names,
     }
@@ -205,6 +207,12 @@ class Checkpoint(Case):
         fn.sum(y).backward()
 
 
+class Vmapped(Case):
+    def run(self) -> None:
+        x = tn.Variable(np.ones((2, 3)))
+        fn.sum(tn.vmap(lambda row: row * row)(x)).backward()
+
+
 class GradientCheck(Backward):
     def run(self) -> None:
         tn.gradient_check.check_backward(lambda x: x * self.w, [self.x.array], [np.ones(2)])
@@ -326,6 +334,7 @@ CASES = [
         ManyGradients,
         DoubleBackprop,
         Checkpoint,
+        Vmapped,
         GradientCheck,
         Film,
         Recording,

@@ -47,7 +47,7 @@ COUNT_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 """Those with the number of processes."""
 RANK_VARIABLE = "TINYNODE_RANK_PROCESS"
 """Names the process of a rank: a child process is no rank."""
-_lock = threading.Lock()
+_lock = threading.RLock()  # re-entrant as in tinynode/generator.py
 _world: Communicator | None = None
 
 

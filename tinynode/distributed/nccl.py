@@ -186,7 +186,7 @@ class NcclTransport:
 
 
 _transports: WeakKeyDictionary[Any, NcclTransport | None] = WeakKeyDictionary()
-_lock = threading.Lock()
+_lock = threading.RLock()  # re-entrant as in tinynode/generator.py
 
 
 def transport_for(communicator: Ranks, device: Device) -> NcclTransport | None:

@@ -58,7 +58,7 @@ from tinynode.transforms.labelled import run_on_rows
 pool: dict[tuple[Device, bool], dict[Device, weakref.ref[HiddenAxis]]] = {}
 """The batched devices over each device, each with the axis of the latest call. The second key is
 True for Variables in a net. A device is free again if no graph holds the axis."""
-_pool_lock = threading.Lock()
+_pool_lock = threading.RLock()  # re-entrant as in tinynode/generator.py
 
 
 def new_axis(below: Device, size: int, is_recorded: bool | None = None) -> HiddenAxis:
@@ -611,8 +611,10 @@ def gradients_of_examples(
     xs, ys, grad_outputs = values.on_one_device()
     size = _number_of_examples([x for x in (*xs, *grad_outputs) if x is not None])
     axis = new_axis(xs[0].device, size, is_recording())
-    hidden_axes.stack.append(axis)
+    stack = hidden_axes.stack
+    depth = len(stack)
     try:
+        stack.append(axis)
         inner = tuple([_row(x, axis) for x in xs])
         gys = [None if gy is None else _row(gy, axis) for gy in grad_outputs]
         with force_backprop_mode():  # a graph for ``grad``, in any backward
@@ -629,7 +631,7 @@ def gradients_of_examples(
         pairs_of = zip(gxs, shared, strict=True)
         return tuple([None if gx is None else _whole(gx, axis, one) for gx, one in pairs_of])
     finally:
-        hidden_axes.stack.pop()
+        del stack[depth:]
 
 
 def is_recording() -> bool:

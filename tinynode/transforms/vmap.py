@@ -325,12 +325,14 @@ def _entered(axis: HiddenAxis) -> Iterator[None]:
         VmapError: a Variable from outside was written to, and is still alive.
         TraceError: a backward pass in a net has reached a Variable from outside.
     """
-    hidden_axes.stack.append(axis)
+    stack = hidden_axes.stack
+    depth = len(stack)
     written: list[Variable] = []
     try:
+        stack.append(axis)
         yield
     finally:
-        hidden_axes.stack.pop()
+        del stack[depth:]  # a Ctrl-C may come before the axis is there
         written = put_back_moved(axis)
     if any(x.grad_var is not None for x in axis.shared):
         raise TraceError(

@@ -41,7 +41,7 @@ FLAGS = (
 SECONDS = 60.0
 """The time that a compiler may take."""
 
-_lock = threading.Lock()  # a single compiler at a time
+_lock = threading.RLock()  # a single compiler at a time; re-entrant as in tinynode/generator.py
 _loaded: dict[str, ctypes.CDLL] = {}
 _threads: list[threading.Thread] = []
 _running: set[subprocess.Popen[str]] = set()
@@ -52,7 +52,7 @@ _reasons: set[str] = set()
 def _after_fork() -> None:
     """The child has no building thread: one may hold the lock in the parent."""
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
