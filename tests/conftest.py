@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,10 @@ import pytest
 import row_counts
 
 import tinynode as tn
+
+# a shell lets a run in the background ignore Ctrl-C, and tests send the signal to themselves
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # a test that compiles C says so: a compiler for each plan of a test would take minutes
 if "TINYNODE_COMPILER" not in os.environ:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,11 @@ import pytest
 from pages import python_blocks
 
 import tinynode as tn
-from tests.tools.test_docs import ROOT
 
 for _library in ("scipy", "sklearn", "xarray"):
     pytest.importorskip(_library, reason=f"the extra `consumers` with {_library} is not installed")
 
+ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ("pose", "distribution", "filter", "scaler", "axes")
 pytestmark = pytest.mark.slow
 

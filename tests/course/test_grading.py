@@ -285,7 +285,7 @@ def test_a_copied_solution_is_named_and_passes(learn, quick) -> None:
 def test_there_are_hidden_checks_for_ten_steps() -> None:
     assert len({step.key for step, _ in HIDDEN}) >= 10
     folder = ROOT / "course_solutions" / "tinynode_course_solutions" / "hidden"
-    assert {path for _, path in HIDDEN} == set(folder.glob("*.py"))
+    assert {path.name for _, path in HIDDEN} == {path.name for path in folder.glob("*.py")}
 
 
 @pytest.mark.slow

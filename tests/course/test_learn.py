@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from checkout import of_a_checkout
 from child_process import running
 
 import tinynode as tn
@@ -1175,6 +1176,7 @@ def test_a_wheel_carries_the_course(tmp_path: Path) -> None:
     assert (tmp_path / "work" / "mynode" / "core" / "variable.py").exists()
 
 
+@of_a_checkout
 def test_a_checkout_has_the_course_at_its_root() -> None:
     assert sources.tutorials() == ROOT / "tutorials"
 

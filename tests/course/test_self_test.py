@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from checkout import of_a_checkout
 
 from tinynode.commands.command_line import CommandError
 from tinynode_course import command, mynode, self_test, sources
@@ -15,6 +16,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "course-checks.md"
 ROW = re.compile(r"^\| Step (\d\d) \| (\d+) \| (\d+) \| (\d+) \|", re.MULTILINE)
 
 
+@of_a_checkout
 def test_the_page_has_the_planted_bugs_of_all_exercises() -> None:
     """If not: ``python -m tinynode.learn check --self-test --page > docs/course-checks.md``."""
     rows = {key: (int(bugs), int(blind)) for key, bugs, blind, _ in ROW.findall(PAGE.read_text())}
@@ -25,6 +27,7 @@ def test_the_page_has_the_planted_bugs_of_all_exercises() -> None:
     assert rows == found
 
 
+@of_a_checkout
 def test_there_are_200_bugs_in_12_exercises_at_least_10_in_each() -> None:
     numbers = [len(self_test.read(step)[0]) for step in self_test.exercises()]
     assert len(numbers) >= 12
@@ -32,6 +35,7 @@ def test_there_are_200_bugs_in_12_exercises_at_least_10_in_each() -> None:
     assert sum(numbers) >= 200
 
 
+@of_a_checkout
 @pytest.mark.slow
 def test_each_bug_is_another_program_with_words_of_its_own() -> None:
     for step in self_test.exercises():
@@ -61,6 +65,7 @@ def test_a_changed_method_is_planted_and_not_its_class() -> None:
     assert self_test.planted_units(right, right.replace("def g(): ...", "")) == {"g"}
 
 
+@of_a_checkout
 def test_an_exercise_without_planted_bugs_is_refused() -> None:
     with pytest.raises(CommandError, match="step 00 has no planted bugs; these have: 01"):
         self_test.read(sources.find("00"))

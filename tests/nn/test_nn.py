@@ -31,6 +31,7 @@ from tinynode.nn.state import take_prefix
 
 F = tn.functions
 ROOT = Path(__file__).resolve().parents[2]
+DATASETS = Path(nn.__file__).resolve().parent / "datasets"
 DEVICES = ["numpy", "strict", "strict:device1"]
 
 
@@ -932,12 +933,12 @@ def test_the_digits_have_the_dtype_of_the_settings() -> None:
 def test_the_digits_are_what_the_tool_makes() -> None:
     pytest.importorskip("sklearn", reason="scikit-learn has the data that the file is made from")
     made = runpy.run_path(str(ROOT / "tools" / "make_digits.py"))["content"]()
-    path = ROOT / "tinynode" / "nn" / "datasets" / "digits.npz"
+    path = DATASETS / "digits.npz"
     assert path.read_bytes() == made
 
 
 def test_the_data_say_where_they_come_from() -> None:
-    text = (ROOT / "tinynode" / "nn" / "datasets" / "digits.md").read_text(encoding="utf-8")
+    text = (DATASETS / "digits.md").read_text(encoding="utf-8")
     for needed in ("Alpaydin", "Kaynak", "1998", "UCI", "CC BY 4.0", "tools/make_digits.py"):
         assert needed in text
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checkout import IS_CHECKOUT
 
 import tinynode
 
@@ -23,6 +24,10 @@ def project(folder: Path) -> dict[str, Any]:
     text = (folder / "pyproject.toml").read_text(encoding="utf-8")
     found: dict[str, Any] = tomllib.loads(text)["project"]
     return found
+
+
+def test_tests_of_a_checkout_run_in_a_checkout() -> None:
+    assert IS_CHECKOUT
 
 
 @pytest.mark.parametrize("name", PROJECTS)
