@@ -77,15 +77,22 @@ class Artifact(NamedTuple):
 
 
 def copy_of_the_tree(place: Path, without: Sequence[str] = ()) -> None:
-    """Copy the tracked files as they are now, without some folders."""
-    listed = subprocess.run(
-        ["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, check=True
-    ).stdout.decode()
-    for name in filter(None, listed.split("\0")):
+    """Copy the files of the tree as they are now, without some folders."""
+    for name in files_of_the_tree():
         is_left_out = any(name.startswith(f"{folder}/") for folder in without)
         if not is_left_out and (ROOT / name).is_file():
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, place / name)
+
+
+def files_of_the_tree() -> list[str]:
+    """The tracked files of a checkout, or the files of an unpacked source archive."""
+    if (ROOT / ".git").exists():
+        command = ["git", "-C", str(ROOT), "ls-files", "-z"]
+        listed = subprocess.run(command, capture_output=True, check=True).stdout.decode()
+        return [name for name in listed.split("\0") if name]
+    paths = (path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file())
+    return [path.as_posix() for path in paths if "__pycache__" not in path.parts]
 
 
 def name_the_publisher(tree: Path, url: str, email: str) -> None:

@@ -10,8 +10,10 @@ gets a fresh virtual environment. Arguments after ``--`` go to pytest. The exit 
 tests of a pair failed, or if no pair could be tested. Ctrl-C ends the run and prints the table.
 
 With ``--wheels``, the environment has the wheels of ``python -m tools.release``. The first film,
-the main job, the first exercise of the course and the tests run in a copy of the tree without the
-packages. Tests of the tree itself, in ``tests/repository`` and ``tests/tools``, are left out.
+the main job, the first exercises of the course, a hidden check and the tests run in a copy of the
+tree without the packages. Tests of the tree itself, in ``tests/repository`` and ``tests/tools``,
+are left out. The tree may be an unpacked source archive. pip's own settings hold, such as
+``PIP_FIND_LINKS`` for a folder of wheels. The page docs/supported-versions.md has a run.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from tools import release
 
@@ -155,19 +158,22 @@ def run_pair(
     python, numpy = pair
     binaries = folder / "venv" / ("Scripts" if os.name == "nt" else "bin")
     own = str(binaries / "python")
-    steps: list[Step] = [
-        ("making the environment", [interpreter, "-m", "venv", str(folder / "venv")])
+    tree = ROOT
+    if wheels is not None:
+        tree = folder / "tree"
+        release.copy_of_the_tree(tree, without=(*PACKAGES, *OF_THE_TREE))
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
+    steps = [
+        Step("making the environment", [interpreter, "-m", "venv", str(folder / "venv")], work)
     ]
     if wheels is None:
-        place = ROOT
         steps += in_the_checkout(own, numpy)
     else:
-        place = folder / "tree"
-        release.copy_of_the_tree(place, without=(*PACKAGES, *OF_THE_TREE))
-        steps += from_wheels(own, numpy, wheels)
-    steps.append(("testing", [own, "-m", "pytest", "-n", "auto", *arguments]))
+        steps += from_wheels(own, numpy, wheels, tree, work)
+    steps.append(Step("testing", [own, "-m", "pytest", "-n", "auto", *arguments], tree))
     started = time.monotonic()
-    for title, command in steps:
+    for title, command, place in steps:
         say(f"Python {python} with NumPy {numpy}: {title}")
         began = time.monotonic()
         status, text = run_step(command, folder / "log", place)
@@ -180,8 +186,12 @@ def run_pair(
     return PASSED
 
 
-Step = tuple[str, list[str]]
-"""The title of a step, and its command."""
+class Step(NamedTuple):
+    """A command of a run, its title, and the folder where it runs."""
+
+    title: str
+    command: list[str]
+    place: Path
 
 
 def pip_install(own: str, *what: str) -> list[str]:
@@ -190,25 +200,48 @@ def pip_install(own: str, *what: str) -> list[str]:
 
 def in_the_checkout(own: str, numpy: str) -> list[Step]:
     """An editable installation: tests read the files of the tree."""
-    return [("installing", pip_install(own, "--editable", ".[test]", f"numpy=={numpy}.*"))]
+    command = pip_install(own, "--editable", ".[test]", f"numpy=={numpy}.*")
+    return [Step("installing", command, ROOT)]
 
 
-def from_wheels(own: str, numpy: str, wheels: Path) -> list[Step]:
+def from_wheels(own: str, numpy: str, wheels: Path, tree: Path, work: Path) -> list[Step]:
     """What a user does after the installation of the wheels, from the shortest to the longest."""
     framework, course_wheel = wheel_of("tinynode", wheels), wheel_of("tinynode_course", wheels)
+    hidden_checks = wheel_of("tinynode_course_solutions", wheels)
     chosen = f"numpy=={numpy}.*"
-    film = ["step", "tutorials/examples/first_picture.py", "--no-open", "--output", "film.html"]
-    course = [own, "-m", "tinynode.learn"]
-    return [
-        ("installing the wheels", pip_install(own, framework, course_wheel, chosen)),
-        ("the packages are those of the wheels", [own, "-c", INSTALLED]),
+    program = str(tree / "tutorials" / "examples" / "first_picture.py")
+    film = ["step", program, "--no-open", "--output", "film.html"]
+    commands = [
+        ("installing the framework", pip_install(own, framework, chosen)),
         ("the first film", [own, "-m", "tinynode", *film]),
         ("the main job", [own, "-m", "tinynode", "train", "digits"]),
-        ("the first exercise", [*course, "start", "01"]),
-        ("its reference", [*course, "take", "01"]),
-        ("its check", [*course, "check", "01"]),
+        ("installing the course", pip_install(own, course_wheel, framework, chosen)),
+    ]
+    for words in FIRST_STEPS:
+        commands.append((f"learn {words}", [own, "-m", "tinynode.learn", *words.split()]))
+    needed = [hidden_checks, course_wheel, framework, chosen]
+    commands += [
+        ("installing the hidden checks", pip_install(own, *needed)),
+        ("the packages are those of the wheels", [own, "-c", INSTALLED]),
+        ("learn check 04 --hidden", [own, "-m", "tinynode.learn", "check", "04", "--hidden"]),
         ("installing what tests need", pip_install(own, f"{framework}[test]", chosen)),
     ]
+    return [Step(title, command, work) for title, command in commands]
+
+
+FIRST_STEPS = (
+    "run 01",
+    "start 01",
+    "take 01",
+    "check 01",
+    "take 02",
+    "check 02",
+    "take 03",
+    "check 03",
+    "take 04",
+    "check 04",
+)
+"""What a learner does first: the references of four exercises pass their checks."""
 
 
 def wheel_of(name: str, wheels: Path) -> str:
@@ -227,8 +260,8 @@ def wheel_of(name: str, wheels: Path) -> str:
 
 
 INSTALLED = """
-import pathlib, sys, tinynode, tinynode_course, tinynode_fast
-for package in (tinynode, tinynode_course, tinynode_fast):
+import pathlib, sys, tinynode, tinynode_course, tinynode_course_solutions, tinynode_fast
+for package in (tinynode, tinynode_course, tinynode_course_solutions, tinynode_fast):
     place = pathlib.Path(package.__file__).resolve()
     assert place.is_relative_to(pathlib.Path(sys.prefix).resolve()), place
 """

@@ -38,6 +38,20 @@ def test_bytes_that_differ_are_refused_and_a_name_is_told(tmp_path: Path) -> Non
         release.check_equal(first.path, second.path, "a second time")
 
 
+def test_an_unpacked_source_archive_is_a_tree_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "tinynode-0.2.0"
+    for name in ("tinynode/a.py", "tinynode/__pycache__/a.pyc", "tests/test_a.py"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).touch()
+    monkeypatch.setattr(release, "ROOT", source)
+    assert sorted(release.files_of_the_tree()) == ["tests/test_a.py", "tinynode/a.py"]
+    release.copy_of_the_tree(tmp_path / "copy", without=("tinynode",))
+    copied = [path for path in (tmp_path / "copy").rglob("*") if path.is_file()]
+    assert copied == [tmp_path / "copy" / "tests" / "test_a.py"]
+
+
 def test_the_folder_must_be_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.whl").touch()
     assert release.main([str(tmp_path)]) == 2
