@@ -10,7 +10,7 @@ import math
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
 class CommandError(Exception):
@@ -28,7 +28,18 @@ class CommandError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's parser, with errors of a single line."""
+    """argparse's parser, with errors of a single line.
+
+    Attributes:
+        given: the words of the last call, with a first ``--``, which Python 3.14 takes away.
+    """
+
+    given: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Read the known arguments; returns the options and the other words."""
+        self.given = sys.argv[1:] if args is None else list(args)
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Print the message to stderr and leave with status 2."""

@@ -293,8 +293,11 @@ def _serve_text(
 def _take_script(options: argparse.Namespace) -> tuple[str, list[str]]:
     """The script and its arguments; options of the command behind the script are taken out."""
     script, *words = options.words
+    before = options.parser.given[: -len(options.words)]
     if script == "--" and words:
         script, words = words[0], ["--", *words[1:]]
+    elif before and before[-1] == "--":  # Python 3.14 has left it out
+        words = ["--", *words]
     end = words.index("--") if "--" in words else len(words)
     parser = Parser(prog=options.parser.prog, add_help=False, allow_abbrev=False)
     _add_options(parser)
