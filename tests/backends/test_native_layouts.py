@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from c_compiler import missing_compiler
 from fast_kernels import set_limits, two_threads
 
 import tinynode as tn
 from tinynode import functions as fn
 from tinynode_fast.native import build, calls
+
+if missing_compiler():
+    pytest.skip(missing_compiler(), allow_module_level=True)
 
 CALLS = 4
 """The first calls run on NumPy, the later calls in C."""

@@ -243,10 +243,11 @@ def test_classes_of_a_step_find_their_source(tmp_path: Path) -> None:
 
 def test_annotations_of_the_step_are_its_own(tmp_path: Path) -> None:
     """The future import of the module that runs it does not hold in a step; its own does."""
-    text = "# %%\n{}\n# %%\ndef f(x: Later): return x\n"
-    with pytest.raises(NameError):
-        run_text(text.format("1"), tmp_path / "a.py")
-    run_text(text.format("from __future__ import annotations"), tmp_path / "b.py")
+    text = "# %%\n{}\n# %%\ndef f(x: int): return x\nprint(type(f.__annotations__['x']))\n"
+    _, own = run_text(text.format("1"), tmp_path / "a.py")
+    assert own.printed == "<class 'type'>\n"
+    _, future = run_text(text.format("from __future__ import annotations"), tmp_path / "b.py")
+    assert future.printed == "<class 'str'>\n"
 
 
 def test_what_is_shown_is_svg_then_html_then_text() -> None:
