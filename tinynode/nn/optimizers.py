@@ -24,6 +24,7 @@ from tinynode.devices import (
     Device,
     Fallback,
     OptimizerUpdate,
+    hidden_axes,
     is_float16,
     supports,
     to_host,
@@ -251,8 +252,11 @@ class Optimizer(RefusesKeywords):
         results: list[tuple[_Slot, Array, Moments]] = []
         for group in self.groups:
             ready = group._ready()
-            pairs = zip(ready, group._results(ready), strict=True)
-            results += [(slot, *slot.lifted(array, moments)) for slot, (array, moments) in pairs]
+            found = group._results(ready)
+            for slot, (array, moments) in zip(ready, found, strict=True):
+                if not array.shape:
+                    array, moments = slot.lifted(array, moments)
+                results.append((slot, array, moments))
         accept_all(results)
         for hook in hooks:
             hook.updated(self, self._slots)
@@ -288,7 +292,7 @@ class Optimizer(RefusesKeywords):
 
     def _check_frozen(self) -> None:
         """Refuse parameters that are all frozen."""
-        if not self.trained_slots:
+        if not any(slot.parameter.requires_grad for slot in self._slots):
             raise GraphError(
                 f"{type(self).__name__}.update: every parameter is frozen, so there is nothing to "
                 "train. Call model.unfreeze(), or unfreeze a layer of the model."
@@ -296,9 +300,12 @@ class Optimizer(RefusesKeywords):
 
     def _check_missing(self) -> None:
         """Refuse parameters without a gradient."""
-        trained = self.trained_slots
-        missing = [slot for slot in trained if slot.parameter.grad_var is None]
-        if missing and (not self.allow_missing or len(missing) == len(trained)):
+        missing = [
+            slot
+            for slot in self._slots
+            if slot.parameter.grad_var is None and slot.parameter.requires_grad
+        ]
+        if missing and (not self.allow_missing or len(missing) == len(self.trained_slots)):
             raise GraphError(
                 f"{type(self).__name__}.update: {missing[0]} has no gradient"
                 f"{_others(len(missing) - 1)}: no backward "
@@ -311,11 +318,13 @@ class Optimizer(RefusesKeywords):
         """The slots of the trained parameters with a gradient; shapes and dtypes are checked."""
         title = f"{type(self).__name__}.update"
         ready = []
-        for slot in self.trained_slots:
-            gradient = slot.parameter.grad_var
-            if gradient is not None:
-                slot.check(title, "gradient", gradient.raw, slot.parameter.raw.dtype)
-                slot.prepare(title)
+        for slot in self._slots:
+            parameter = slot.parameter
+            gradient = parameter.grad_var
+            if gradient is not None and parameter.requires_grad:
+                slot.check(title, "gradient", gradient.raw, parameter.raw.dtype)
+                if slot.moments or slot.device is not parameter.device:
+                    slot.prepare(title)
                 ready.append(slot)
         return ready
 
@@ -434,7 +443,7 @@ class _Slot:
     def _moment_dtype(self) -> Any:
         """The dtype of the moments."""
         p = self.parameter
-        return p.xp.float32 if self.is_wide and is_float16(p.raw) else p.dtype
+        return p.xp.float32 if self.is_wide and is_float16(p.raw) else p.raw.dtype
 
     def prepare(self, function: str) -> None:
         """Move the moments to the parameter's device; check shapes and dtypes."""
@@ -442,8 +451,9 @@ class _Slot:
         if self.device is not p.device:
             self.device = p.device
             self.moments = {name: moved(m, p.device) for name, m in self.moments.items()}
+        dtype = self._moment_dtype()
         for name, moment in self.moments.items():
-            self.check(function, name, moment, self._moment_dtype())
+            self.check(function, name, moment, dtype)
 
     def check(self, function: str, name: str, other: Array, dtype: Any) -> None:
         """Refuse a gradient or a moment with another shape than the parameter, or dtype."""
@@ -470,9 +480,14 @@ def _others(count: int) -> str:
 def accept_all(results: Sequence[tuple[_Slot, Array, Moments]]) -> None:
     """Store the results of a step for all parameters. On an error or Ctrl-C, store none."""
     before = [(slot, slot.parameter.raw, slot.moments, slot.count) for slot, _, _ in results]
+    is_usual = not (thread_hooks() or hidden_axes.stack)
     try:
         for slot, array, moments in results:
-            assign(slot.parameter, array, slot.device)
+            parameter = slot.parameter
+            if is_usual and parameter.is_like(array, slot.device):
+                parameter.refill(array)  # as ``assign`` does, quickly
+            else:
+                assign(parameter, array, slot.device)
             slot.moments = moments
             slot.count += 1
     except BaseException:
@@ -507,19 +522,30 @@ class FormulaOptimizer(Optimizer):
         self, function: UpdateFunction, steps: Sequence[Any]
     ) -> list[tuple[Array, Moments]]:
         """The next arrays and moments of each step, by one function."""
-        if not steps:
-            return []
-        names = [name for name in function.moments if name in steps[0][2]]
-        numbers: dict[int, list[Any]] = {}  # by the count of steps, mostly the same for all
-        inputs = []
-        for array, grad, moments, count in steps:
-            if count not in numbers:
-                numbers[count] = self._numbers(function, count)
-            inputs.append((array, grad, *[moments[name] for name in names], *numbers[count]))
-        results = []
-        for new, *found in updated(function, inputs):
-            results.append((new, dict(zip(names, found, strict=True))))
+        counts = {count for _, _, _, count in steps}
+        if len(counts) == 1:  # the usual case
+            return self._each_of_count(function, steps)
+        results: list[Any] = [None] * len(steps)
+        for count in counts:
+            places = [place for place, step in enumerate(steps) if step[3] == count]
+            found = self._each_of_count(function, [steps[place] for place in places])
+            for place, result in zip(places, found, strict=True):
+                results[place] = result
         return results
+
+    def _each_of_count(
+        self, function: UpdateFunction, steps: Sequence[Any]
+    ) -> list[tuple[Array, Moments]]:
+        """The next arrays and moments of steps with the same count."""
+        _, _, moments, count = steps[0]
+        names = [name for name in function.moments if name in moments]
+        columns = [[array for array, _, _, _ in steps], [grad for _, grad, _, _ in steps]]
+        columns += [[moments[name] for _, _, moments, _ in steps] for name in names]
+        new, *found = updated(function, columns, self._numbers(function, count))
+        if not names:
+            return [(array, {}) for array in new]
+        each = zip(*found, strict=True)
+        return [(p, dict(zip(names, own, strict=True))) for p, own in zip(new, each, strict=True)]
 
     def _numbers(self, function: UpdateFunction, count: int) -> list[Any]:
         """The values of ``function.numbers`` in step ``count``."""

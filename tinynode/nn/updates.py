@@ -58,51 +58,78 @@ JOINED_COUNT = 8
 """Fewer small parameters are updated one by one."""
 
 
-def updated(function: UpdateFunction, inputs: Sequence[Arrays]) -> list[Arrays]:
-    """``function.forward`` of each parameter's inputs; many small arrays of NumPy are joined.
+def updated(
+    function: UpdateFunction, columns: Sequence[Sequence[Array]], numbers: Sequence[Any]
+) -> list[list[Array]]:
+    """``function.forward`` for each parameter; many small arrays of NumPy are joined.
 
     For arrays of 10 elements, the calls of NumPy take nearly all of the time. The formulas in this
     file are elementwise. So one call on a long array gives the same bits as a call per parameter.
+
+    Args:
+        function: the update of one parameter.
+        columns: the parameters, the gradients, then a list for each moment.
+        numbers: the numbers, the same for all parameters.
+
+    Returns:
+        The new parameters, then a list for each moment.
     """
-    results: list[Any] = [None] * len(inputs)
-    for places in _alike(function, inputs):
+    groups = _alike(function, columns[0])
+    if len(groups) == 1 and len(columns[0]) >= JOINED_COUNT:  # the usual case, quickly
+        return _updated_together(function, columns, numbers)
+    results: list[list[Any]] = []
+    for places in groups:
+        own = [[column[place] for place in places] for column in columns]
         if len(places) < JOINED_COUNT:
-            for place in places:
-                results[place] = function.forward(inputs[place])
+            found = [function.forward((*arrays, *numbers)) for arrays in zip(*own, strict=True)]
+            parts = [list(column) for column in zip(*found, strict=True)]
         else:
-            parts = _updated_together(function, [inputs[place] for place in places])
-            for place, part in zip(places, parts, strict=True):
-                results[place] = part
+            parts = _updated_together(function, own, numbers)
+        results = results or [[None] * len(columns[0]) for _ in parts]
+        for result, part in zip(results, parts, strict=True):
+            for place, array in zip(places, part, strict=True):
+                result[place] = array
     return results
 
 
-def _alike(function: UpdateFunction, inputs: Sequence[Arrays]) -> list[list[int]]:
-    """The places of the inputs: together for small arrays of one dtype with equal numbers."""
+def _alike(function: UpdateFunction, parameters: Sequence[Array]) -> list[list[int]]:
+    """The places of the parameters: together for small arrays of one dtype."""
     is_known = function.is_elementwise and type(function).__module__ == __name__
-    if len(inputs) < JOINED_COUNT or not is_known:
-        return [[place] for place in range(len(inputs))]
-    arrays = len(inputs[0]) - len(function.numbers)
+    if len(parameters) < JOINED_COUNT or not is_known:
+        return [[place] for place in range(len(parameters))]
     groups: dict[Any, list[int]] = {}
-    for place, one in enumerate(inputs):
-        p = one[0]
+    for place, p in enumerate(parameters):
         is_small = type(p) is numpy.ndarray and p.size <= JOINED_SIZE and p.flags.c_contiguous
-        key = (p.dtype, one[arrays:]) if is_small else place
-        groups.setdefault(key, []).append(place)
+        key = p.dtype if is_small else place
+        if key in groups:
+            groups[key].append(place)
+        else:
+            groups[key] = [place]
     return list(groups.values())
 
 
-def _updated_together(function: UpdateFunction, inputs: Sequence[Arrays]) -> list[Arrays]:
-    """The results for each parameter, from one call on arrays of all elements."""
-    count = len(inputs[0]) - len(function.numbers)
-    columns = list(zip(*inputs, strict=True))
-    joined = [numpy.concatenate(column, axis=None) for column in columns[:count]]
-    results = function.forward((*joined, *inputs[0][count:]))
+def _updated_together(
+    function: UpdateFunction, columns: Sequence[Sequence[Array]], numbers: Sequence[Any]
+) -> list[list[Array]]:
+    """The results of ``updated``, from one call on arrays of all elements."""
+    joined = [numpy.concatenate(column, axis=None) for column in columns]
+    results = function.forward((*joined, *numbers))
+    return [_separate(result, columns[0]) for result in results]
+
+
+def _separate(joined: Array, like: Sequence[Array]) -> list[Array]:
+    """The parts of a long array, with the shapes of other arrays.
+
+    Each part is a copy: a graph with a single part does not hold the whole.
+    """
     parts = []
     start = 0
-    for p in columns[0]:
+    for p in like:
         stop = start + p.size
-        # a copy: a graph that retains one array does not hold all of them
-        parts.append(tuple([y[start:stop].reshape(p.shape).copy() for y in results]))
+        part = joined[start:stop]
+        if p.ndim != 1:
+            part = part.reshape(p.shape)
+        parts.append(part.copy())
         start = stop
     return parts
 
