@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -66,6 +67,15 @@ class Memory:
         self.all.append(numpy.empty(size, numpy.uint8))
         self.bytes += size
         return self.all[-1]
+
+    def in_one_array(self, dtype: Any, shapes: Sequence[tuple[int, ...]]) -> tuple[Any, list[Any]]:
+        """A long array, and the parts of given shapes, end to end."""
+        sizes = [math.prod(shape) for shape in shapes]
+        form = (sum(sizes),), dtype
+        whole = array_in(self.take(form), form, None)
+        starts = itertools.accumulate(sizes, initial=0)
+        places = zip(starts, sizes, shapes, strict=False)
+        return whole, [whole[start : start + n].reshape(shape) for start, n, shape in places]
 
     def give_back(self, memory: Any) -> None:
         """Let another value use the memory."""

@@ -184,7 +184,7 @@ class CallPlan:
         arrays: the values whose arrays are known, by name.
         slots: the other values: their slots in the table of values.
         template: the table of values at the start of a run.
-        copied: the slots of small inputs, and the arrays that they are copied to.
+        copied: slots of small inputs, and the array with their copies, end to end.
         fresh: slots, form and order of the large results, which are new at each run.
         arena: the memory of the small arrays that are saved; ``packed`` has their names.
         steps: the calls, one by one.
@@ -211,7 +211,7 @@ class CallPlan:
         given = names_given(list(net.devices), net.layout)
         self.slots = {name: slot for slot, name in enumerate(given)}
         self.template: list[Any] = [None] * len(given)
-        self.copied: list[tuple[int, Any]] = []
+        self.copied: list[tuple[list[int], Any]] = []
         self.fresh: list[tuple[int, ArraySpec, Any]] = []
         self.swaps: list[tuple[int, int, str]] = []
         self.steps: list[CallStep] = []
@@ -258,16 +258,20 @@ class CallPlan:
 
     def _take_inputs(self, given: list[str], layout: Packing | None) -> None:
         """Copy small inputs at each run, so that calls know their arrays."""
-        for slot, name in enumerate(given):
+        small: dict[Any, list[str]] = {}
+        for name in given:
             if layout is not None and name == PACKED:
                 memory = numpy.empty(layout.size, numpy.uint8)
                 self.memory.all.append(memory)
-                self.copied.append((slot, memory))
+                self.copied.append(([self.slots[name]], memory))
                 self.arrays.update({n: layout.view(memory, n) for n in layout.packed})
             elif is_small(self.lowering.forms[name]):
-                form = self.lowering.forms[name]
-                self.arrays[name] = array_in(self.memory.take(form), form, None)  # never free
-                self.copied.append((slot, self.arrays[name]))
+                small.setdefault(self.lowering.forms[name][1], []).append(name)
+        for dtype, names in small.items():
+            shapes = [self.lowering.forms[name][0] for name in names]
+            block, parts = self.memory.in_one_array(dtype, shapes)  # one call copies all of them
+            self.arrays.update(zip(names, parts, strict=True))
+            self.copied.append(([self.slots[name] for name in names], block))
 
     def _add_all(self, actions: Sequence[Step], number: int) -> None:
         """Add actions, with numbers from ``number`` on."""
@@ -396,8 +400,8 @@ class CallPlan:
         """The outputs' arrays, from those of the inputs."""
         values = self.template.copy()
         values[: len(arrays)] = arrays
-        for slot, array in self.copied:
-            numpy.copyto(array, values[slot])
+        for slots, array in self.copied:
+            numpy.concatenate([values[slot] for slot in slots], axis=None, out=array)
         for slot, form, order in self.fresh:
             values[slot] = fresh_array(form, order)
         call_all(self.first, values)

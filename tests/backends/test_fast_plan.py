@@ -285,8 +285,8 @@ def check_step_by_step(net: Net, saved: Sequence[str], special: bool) -> None:
     with np.errstate(all="ignore"):
         expected = {**inputs, **expected_of(net.operators, inputs, names)}
         values[: len(inputs)] = inputs.values()
-        for place, array in built.copied:
-            np.copyto(array, values[place])
+        for places, array in built.copied:
+            np.concatenate([values[place] for place in places], axis=None, out=array)
         for place, form, order in built.fresh:
             values[place] = fresh_array(form, order)
         later = [set(action.reads) for action, _ in built.log]

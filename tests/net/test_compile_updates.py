@@ -397,7 +397,7 @@ def test_a_step_can_be_saved_and_run_in_a_scope(name: str) -> None:
         for key, variable in found.captured.items():  # not themselves: the training goes on
             scope.set(key, variable.array)
         for update in found.updates:
-            for key, value in update.inputs().items():
+            for key, value in zip(update.input_devices(), update.inputs(), strict=True):
                 scope.set(key, value)
         for number in range(3):
             training.step(x)

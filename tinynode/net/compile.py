@@ -19,7 +19,7 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
-from operator import attrgetter
+from operator import attrgetter, eq
 from typing import Any, Concatenate, Generic, Never, ParamSpec, Self, TypeVar, overload
 
 from tinynode.configuration import (
@@ -31,7 +31,7 @@ from tinynode.configuration import (
 )
 from tinynode.core.hooks import is_recording_net, thread_state
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import CurrentDevice, Planner, hidden_axes, supports
+from tinynode.devices import Array, CurrentDevice, Planner, hidden_axes, supports
 from tinynode.errors import TraceError, describe, unknown_keywords
 from tinynode.net.commit import Commit
 from tinynode.net.making import paused_collector
@@ -53,6 +53,7 @@ from tinynode.net.structure import (
 from tinynode.net.surroundings import OutsideValue, places_around
 from tinynode.net.trace import Trace, trace_flat
 from tinynode.net.tracebacks import hide_own_frames
+from tinynode.net.updates import store
 from tinynode.nn.module import Wrapper
 from tinynode.random import get_generator
 
@@ -288,8 +289,9 @@ class NetRecording:
             results are inputs of the program: backward reads the same numbers.
         requires_grad: True if an input requires a gradient.
         saving: True if a run records a graph.
-        names: the names of the program's inputs and outputs.
-        indexes: the index of each result among ``names``.
+        indexes: the index of each result, among the inputs and outputs of the program.
+        writes: the writes, with the index of the written value there; -1 for a cleared gradient.
+        results: for each update, the indexes of the parameters' results among the outputs.
         detached: the results that require no gradient.
         treedef: the treedef of the arguments, if it has Variables alone; else None.
         places: the parameters and moments that a run may overwrite, see ``Commit``.
@@ -316,13 +318,14 @@ class NetRecording:
         self.written_ids = frozenset(map(id, found.written_variables()))
         operators = found.net.flattened()
         self.draws = [operator for operator in operators if is_random(operator)]
-        state = self._state()
-        names = [*found.inputs, *found.captured, *state]
-        known = [*variables, *self.captured, *state.values()]
+        known = [*variables, *self.captured]
+        names = [*found.inputs, *found.captured]
         devices = {name: x.device for name, x in zip(names, known, strict=True)}
-        requires = [x.requires_grad for x in known]
+        for update in found.updates:
+            devices |= update.input_devices()
         devices |= self._devices_of_draws(found.net.type)
-        requires += [False] * len(self.draws)
+        requires = [x.requires_grad for x in known]
+        requires += [False] * (len(devices) - len(known))
         outputs = dict.fromkeys([*found.outputs, *found.written()])
         computed = [name for name in outputs if name not in devices]
         net = NetOp([one for one in operators if not is_random(one)], found.net.type)
@@ -330,14 +333,21 @@ class NetRecording:
         self.requires_grad = any(requires)
         self.saving = self.requires_grad and config.enable_backprop and not found.updates
         self._needs_active_device = supports(self.program.device.backend, CurrentDevice)
-        self.names = [*devices, *computed]
-        self.indexes = [self.names.index(name) for name in found.outputs]
+        self._find_indexes([*devices, *computed], computed)
         self.detached = self._detached_results(found, devices) if self.saving else []
         self._has_foreign_arrays = supports(self.program.device.backend, Planner)
         is_single = isinstance(found.result, Slot) and len(computed) == 1 and not self.detached
         # updates and writes need captured Variables, so arguments alone exclude both
         only_arguments = len(devices) == len(variables) and not (self.modules or values or places)
         self.is_pure = only_arguments and is_single and self.indexes == [len(devices)]
+
+    def _find_indexes(self, names: Iterable[str], computed: Collection[str]) -> None:
+        """Look up all names once: of the inputs and outputs, and of the outputs alone."""
+        found = self.trace
+        index = {name: i for i, name in enumerate(names)}
+        self.indexes = [index[name] for name in found.outputs]
+        self.writes = [(write, index.get(write.name or "", -1)) for write in found.writes]
+        self.results = [update.result_indexes(computed) for update in found.updates]
 
     def _devices_of_draws(self, title: str) -> dict[str, Any]:
         """The device of each random output, by name. Each generator has to come from outside."""
@@ -379,72 +389,111 @@ class NetRecording:
             module = reference()
             if module is not None and module.training is not training:
                 return False
-        return not self.captured or specs_of(self.captured) == self.captured_specs
+        return has_specs(self.captured, self.captured_specs)
 
     def inputs(self, variables: Iterable[Variable]) -> tuple[Variable, ...]:
         """The inputs of the program: arguments, captured Variables, moments, random numbers."""
         if not self.draws and not self.trace.updates:  # the usual net: no look-up costs time
             return (*variables, *self.captured)
-        drawn = [operator.make_node().apply(())[0] for operator in self.draws]
-        return (*variables, *self.captured, *self._state().values(), *drawn)
+        state = [self._variable(array) for array in self._state()]
+        return (*variables, *self.captured, *state, *self._drawn())
 
-    def _state(self) -> dict[str, Variable]:
-        """The optimizers' moments and numbers, by name."""
-        return {name: x for one in self.trace.updates for name, x in one.inputs().items()}
+    def _drawn(self) -> list[Variable]:
+        """The random numbers of a run."""
+        return [operator.make_node().apply(())[0] for operator in self.draws]
+
+    def _state(self) -> list[Array]:
+        """The arrays of the optimizers' numbers and moments."""
+        return [array for update in self.trace.updates for array in update.inputs()]
 
     def run(self, variables: Iterable[Any]) -> Any:
         """The results of the function, nested as the function returned them."""
         if not self.trace.updates:
-            return self._run(self.inputs(variables), None)
+            inputs = self.inputs(variables)
+            return self._finished(inputs, self.outputs(inputs))
         if self._has_foreign_arrays:  # one by one, so that no second copy of them all is needed
             self._has_foreign_arrays = False
             for place in self.places.values():
                 place.own()
-        inputs = self.inputs(variables)
+        if self._is_watched():  # hooks see the old arrays
+            inputs = self.inputs(variables)
+            self._release()
+            results = self.outputs(inputs)
+            self._store([y.raw for y in results])
+            return self._finished(inputs, results)
+        return self._step(variables)
+
+    def _step(self, variables: Iterable[Any]) -> Any:
+        """The results of a training step without hooks: arrays go in and out.
+
+        A step of many small parameters would spend its time on Variables around the arrays.
+        """
+        known = (*variables, *self.captured)
+        state = self._state()
+        drawn = self._drawn()
+        self._release()
+        arrays = [*[x.raw for x in known], *state, *[x.raw for x in drawn]]
+        for index in self.updated:  # the parameters lend their memory
+            arrays[index] = lent(arrays[index])
+        commit = Commit(self.places)
+        try:
+            outputs = NetFunction(self.program, False, commit).forward(tuple(arrays))
+            self._store(outputs)
+            return self._finished((*known, *state, *drawn), outputs)
+        finally:
+            commit.end()
+
+    def _release(self) -> None:
         for update in self.trace.updates:
             update.release()
-        commit = None if thread_state.hooks else Commit(self.places)  # hooks see the old arrays
-        try:
-            return self._run(inputs, commit)
-        finally:
-            if commit is not None:
-                commit.end()
 
-    def _run(self, inputs: tuple[Variable, ...], commit: Commit | None) -> Any:
-        found = self.trace
-        read = inputs if commit is None else self._lent(inputs)
-        outputs = self.outputs(read, commit) if self.program.outputs else ()
+    def _store(self, outputs: Sequence[Array]) -> None:
+        """Store the new parameters and moments, from the outputs of the program."""
+        for indexes in self.results:
+            store(indexes, outputs)
+
+    def _finished(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        """Repeat the writes; the results, nested as the function returned them.
+
+        Args:
+            inputs: of the program, Variables or arrays.
+            outputs: of the program, Variables or arrays.
+        """
         every = (*inputs, *outputs)
-        if found.updates or found.writes:
-            values = dict(zip(self.names, every, strict=True))
-            for update in found.updates:
-                update.repeat(values)
-            for write in found.writes:
-                if isinstance(write, Write):
-                    write.repeat(values)
-            taken = {id(x.raw) for x in (*inputs, *[every[index] for index in self.indexes])}
-            for write in found.writes:
-                if isinstance(write, GradientWrite):
-                    write.repeat(values, taken)
-        results = [every[index] for index in self.indexes]
+        results = [self._variable(every[index]) for index in self.indexes]
+        if self.writes:
+            self._repeat_writes(every, [*inputs, *results])
         for position in self.detached:
             results[position] = results[position].detach()
-        return unflatten(found.result, results)
+        return unflatten(self.trace.result, results)
 
-    def _lent(self, inputs: tuple[Variable, ...]) -> tuple[Variable, ...]:
-        """The inputs, where updated parameters lend their memory: only they hold their arrays."""
-        found = list(inputs)
-        for index in self.updated:
-            x = inputs[index]
-            array = lent(x.raw)
-            if array is not x.raw:
-                found[index] = wrap_array(array, x.device, False)
-        return tuple(found)
+    def _repeat_writes(self, every: Sequence[Any], held: Sequence[Any]) -> None:
+        """Repeat the writes to Variables, then to gradients; no gradient is a ``held`` array."""
+        for write, index in self.writes:
+            if isinstance(write, Write):
+                write.repeat(self._variable(every[index]))
+        taken = {id(_array(x)) for x in held}
+        device = self.program.device
+        for write, index in self.writes:
+            if isinstance(write, GradientWrite):
+                write.repeat(None if index < 0 else _array(every[index]), device, taken)
 
-    def outputs(self, inputs: tuple[Any, ...], commit: Commit | None = None) -> tuple[Any, ...]:
+    def _variable(self, value: Any) -> Variable:
+        """A Variable unchanged; an array wrapped."""
+        if isinstance(value, Variable):
+            return value
+        return wrap_array(value, self.program.device, False)
+
+    def _is_watched(self) -> bool:
+        """True if a run must go through ``apply``: a hook, or a library's current device."""
+        return bool(thread_state.hooks) or self._needs_active_device
+
+    def outputs(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """The outputs of the program: as a function in the graph only if someone sees it."""
-        function = NetFunction(self.program, self.saving, commit)
-        if thread_state.hooks or self._needs_active_device:
+        if not self.program.outputs:
+            return ()
+        function = NetFunction(self.program, self.saving)
+        if self._is_watched():
             with using_config("enable_backprop", self.saving):
                 return function.apply(inputs)
         return function.apply_unchecked(inputs)
@@ -476,7 +525,28 @@ def specs_of(variables: Iterable[Variable]) -> tuple[Any, ...]:
     try:
         return tuple(map(spec_of, variables))
     except AttributeError:
-        raise TraceError("compile: a Variable is empty (no array).") from None
+        raise _empty_variable() from None
+
+
+def has_specs(variables: Iterable[Variable], specs: Iterable[Any]) -> bool:
+    """True if the Variables have the given specs, compared without a tuple of all.
+
+    Raises:
+        TraceError: a Variable is empty.
+    """
+    try:
+        return all(map(eq, map(spec_of, variables), specs))
+    except AttributeError:
+        raise _empty_variable() from None
+
+
+def _empty_variable() -> TraceError:
+    return TraceError("compile: a Variable is empty (no array).")
+
+
+def _array(value: Any) -> Array:
+    """The array of a Variable; an array unchanged."""
+    return value.raw if isinstance(value, Variable) else value
 
 
 def settings() -> tuple[Any, ...]:

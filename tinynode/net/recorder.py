@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -105,17 +105,16 @@ class GradientWrite(NamedTuple):
     target: str
     name: str | None
 
-    def repeat(self, results: Mapping[str, Variable], taken: set[int]) -> None:
-        """Repeat the write with the results of a run.
+    def repeat(self, array: Array | None, device: Device, taken: set[int]) -> None:
+        """Repeat the write with the array of a run; None only clears the gradient.
 
         The gradient is copied if others hold its memory; see ``unshared``. It fits the variable,
         since a recording runs for variables of the same specs alone.
         """
-        if self.name is None:
+        if array is None:
             self.variable.grad_var = None
         else:
-            found = results[self.name]
-            gx = wrap_array(found.raw, found.device, False)
+            gx = wrap_array(array, device, False)
             self.variable.take_gradient(unshared(gx, taken, self.variable.raw))
 
 
@@ -137,9 +136,8 @@ class Write(NamedTuple):
     moved: bool
     requires_grad: bool
 
-    def repeat(self, results: Mapping[str, Variable]) -> None:
-        """Repeat the write with the results of a run."""
-        result = results[self.name]
+    def repeat(self, result: Variable) -> None:
+        """Repeat the write with the result of a run."""
         if self.moved:
             self.variable.become(result if self.requires_grad else result.detach())
         else:

@@ -7,12 +7,13 @@ run. The optimizer's moments, learning rate and count of steps are inputs of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy
 
-from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, Device
 from tinynode.net.commit import ArrayHolder
 from tinynode.net.operator import Operator, operator_of
 from tinynode.net.owned_memory import lent
@@ -66,6 +67,29 @@ class Part(NamedTuple):
     written: dict[str, str]
 
 
+class ResultIndexes(NamedTuple):
+    """The indexes of the results of one parameter's update, among the outputs of a program.
+
+    Attributes:
+        slot: the optimizer's slot.
+        parameter: the index of the new parameter.
+        moments: name and index of each new moment.
+    """
+
+    slot: Any
+    parameter: int
+    moments: list[tuple[str, int]]
+
+
+def store(indexes: Iterable[ResultIndexes], outputs: Sequence[Array]) -> None:
+    """Store the results of a run, for all parameters of an update."""
+    found = []
+    for slot, parameter, moments in indexes:
+        new = {key: outputs[index] for key, index in moments}
+        found.append((slot, outputs[parameter], new))
+    accept_all(found)
+
+
 class Update:
     """A call of ``optimizer.update()`` in a recorded function, for one group of parameters.
 
@@ -110,22 +134,29 @@ class Update:
         reads = [parameter, gradient, *read.values(), *numbers]
         return operator_of(self.function, reads, [result, *written.values()])
 
-    def inputs(self) -> dict[str, Variable]:
-        """The current values read beside parameters and gradients, by name."""
+    def input_devices(self) -> dict[str, Device]:
+        """Name and device of each value read beside parameters and gradients."""
         if not self.parts:  # a group without a gradient
             return {}
-        device = self.parts[0].slot.parameter.device
-        numbers = {name: getattr(self.optimizer, key) for key, name in self._numbers.items()}
-        numbers.update((name, slot.count + 1) for name, slot in self._counts.values())
-        found = {
-            name: wrap_array(device.from_host(numpy.asarray(number, numpy.float64)), device, False)
-            for name, number in numbers.items()
-        }
+        names = [*self._numbers.values(), *[name for name, _ in self._counts.values()]]
         for part in self.parts:
-            if part.slot.device is not device:  # the parameter was moved
-                part.slot.prepare(self._title)
-            for key, name in part.read.items():
-                found[name] = wrap_array(lent(part.slot.moments[key]), device, False)
+            names += part.read.values()
+        return dict.fromkeys(names, self.parts[0].slot.parameter.device)
+
+    def inputs(self) -> list[Array]:
+        """The current values of ``input_devices``, in the same order."""
+        if not self.parts:
+            return []
+        device = self.parts[0].slot.parameter.device
+        numbers = [getattr(self.optimizer, key) for key in self._numbers]
+        numbers += [slot.count + 1 for _, slot in self._counts.values()]
+        found = [device.from_host(numpy.asarray(number, numpy.float64)) for number in numbers]
+        for part in self.parts:
+            slot = part.slot
+            if slot.device is not device:  # the parameter was moved
+                slot.prepare(self._title)
+            for key in part.read:
+                found.append(lent(slot.moments[key]))
         return found
 
     def fits(self) -> bool:
@@ -133,11 +164,8 @@ class Update:
         function = self.optimizer.update_function()
         if type(function) is not type(self.function) or vars(function) != vars(self.function):
             return False
-        for part in self.parts:
-            if (
-                part.slot.count != part.counted.count
-                or part.slot.moments.keys() != part.read.keys()
-            ):
+        for slot, counted, _, _, _, read, _ in self.parts:
+            if slot.count != counted.count or slot.moments.keys() != read.keys():
                 return False
         if any(parameter.requires_grad for parameter in self.frozen):
             return False
@@ -161,13 +189,17 @@ class Update:
         The run may use the memory. Recorded functions hold the arrays for backward themselves.
         """
         for part in self.parts:
-            part.slot.parameter.grad_var = None
-            part.slot.parameter.node.data = None
+            parameter = part.slot.parameter
+            parameter.grad_var = None
+            node = parameter.node_or_none
+            if node is not None:
+                node.data = None
 
-    def repeat(self, results: Mapping[str, Variable]) -> None:
-        """Store the results of a run."""
+    def result_indexes(self, outputs: Iterable[str]) -> list[ResultIndexes]:
+        """For each parameter the indexes of the results, among the names of the outputs."""
+        index = {name: i for i, name in enumerate(outputs)}
         found = []
         for part in self.parts:
-            moments = {key: results[name].raw for key, name in part.written.items()}
-            found.append((part.slot, results[part.result].raw, moments))
-        accept_all(found)
+            moments = [(key, index[name]) for key, name in part.written.items()]
+            found.append(ResultIndexes(part.slot, index[part.result], moments))
+        return found
