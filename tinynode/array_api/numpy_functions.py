@@ -241,8 +241,11 @@ def call_function(function: Any, arguments: tuple[Any, ...], options: dict[str, 
 
 def _refused(name: str, same: Same, argument: str) -> OperandError:
     known = [n.partition(":")[0] for n in same.arguments.split() if not n.endswith("-")]
-    ours = same.function.__name__
-    cure = f"tn.functions.{ours}" if not ours.startswith("_") else name
+    ours, cure = same.function.__name__, name
+    if hasattr(functions, ours):
+        cure = f"tn.functions.{ours}"
+    elif hasattr(linalg, ours):
+        cure = f"tn.functions.linalg.{ours}"
     return OperandError(
         f"{name}: {argument} has no counterpart for a Variable; write {cure} with "
         f"{', '.join(known)}."

@@ -1,4 +1,4 @@
-"""NumPy's reductions that skip NaN, called with Variables."""
+"""NumPy's functions called with Variables: reductions that skip NaN, and the cures of errors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import tinynode as tn
+from tinynode.array_api.numpy_functions import FUNCTIONS as FUNCTIONS_OF_NUMPY
+from tinynode.array_api.numpy_functions import _refused
 
 FUNCTIONS = [np.nansum, np.nanmean, np.nanvar, np.nanstd, np.nanmax, np.nanmin, np.nancumsum]
 VALUES = np.array([[1.0, np.nan, 3.5, -0.5], [2.0, 5.0, -1.0, np.nan], [0.3, 4.0, 1.0, 2.2]])
@@ -47,3 +49,12 @@ def test_columns_are_stacked() -> None:
     np.testing.assert_array_equal(y.array, np.column_stack([[1.0, 2.0], [1.0, 4.0], np.eye(2)]))
     tn.functions.sum(y).backward()
     np.testing.assert_array_equal(x.grad, [3.0, 5.0])
+
+
+@pytest.mark.parametrize("function", FUNCTIONS_OF_NUMPY, ids=lambda one: one.__name__)
+def test_the_cure_of_a_refused_argument_can_be_written(function: Any) -> None:
+    error = _refused(f"np.{function.__name__}", FUNCTIONS_OF_NUMPY[function], "out")
+    cure = str(error).partition("; write ")[2].partition(" with ")[0]
+    module, _, name = cure.rpartition(".")
+    known = {"tn.functions": tn.functions, "tn.functions.linalg": tn.functions.linalg, "np": np}
+    assert hasattr(known[module], name), cure
