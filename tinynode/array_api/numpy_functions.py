@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy
 
 from tinynode import functions
-from tinynode.array_api import nan_functions
 from tinynode.array_api.special import call_ufunc
 from tinynode.core.array_methods import ArrayMethods
+from tinynode.core.variable import Variable
 from tinynode.errors import OperandError
 from tinynode.functions import linalg
 from tinynode.habits import remedy_of
@@ -113,6 +113,60 @@ def _column_stack(xs: Iterable[Any]) -> Any:
     return functions.concat(columns, axis=1)
 
 
+# --- reductions without NaN: the gradient of a NaN element is 0 ----------------------------------
+
+
+def _filled(x: Variable, value: float) -> Variable:
+    """x with a number in place of NaN."""
+    return functions.where(functions.isnan(x), value, x)
+
+
+def _counts(x: Variable, axis: Any, keepdims: bool) -> Variable:
+    """The number of elements besides NaN along the axes."""
+    present = functions.astype(functions.logical_not(functions.isnan(x)), x.dtype)
+    return functions.sum(present, axis, keepdims)
+
+
+def _nansum(x: Variable, axis: Any = None, keepdims: bool = False) -> Variable:
+    """The sum without NaN."""
+    return functions.sum(_filled(x, 0.0), axis, keepdims)
+
+
+def _nanmean(x: Variable, axis: Any = None, keepdims: bool = False) -> Variable:
+    """The mean without NaN."""
+    return _nansum(x, axis, keepdims) / _counts(x, axis, keepdims)
+
+
+def _nanvar(x: Variable, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Variable:
+    """The variance without NaN, with n - ddof in the denominator."""
+    squares = (x - _nanmean(x, axis, keepdims=True)) ** 2
+    return _nansum(squares, axis, keepdims) / (_counts(x, axis, keepdims) - ddof)
+
+
+def _nanstd(x: Variable, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Variable:
+    """The square root of ``_nanvar``."""
+    return functions.sqrt(_nanvar(x, axis, ddof, keepdims))
+
+
+def _nanmax(x: Variable, axis: Any = None, keepdims: bool = False) -> Variable:
+    """The largest element besides NaN."""
+    return functions.max(_filled(x, -float("inf")), axis, keepdims)
+
+
+def _nanmin(x: Variable, axis: Any = None, keepdims: bool = False) -> Variable:
+    """The smallest element besides NaN."""
+    return functions.min(_filled(x, float("inf")), axis, keepdims)
+
+
+def _nancumsum(x: Variable, axis: Any = None) -> Variable:
+    """The running sum with 0 in place of NaN; of x flattened, if no axis is given."""
+    if axis is None:
+        x, axis = functions.reshape(x, (-1,)), 0
+    return functions.cumulative_sum(_filled(x, 0.0), axis=axis)
+
+
+# --- the table -----------------------------------------------------------------------------------
+
 _REDUCTION = "x axis dtype- out- keepdims"
 
 FUNCTIONS: dict[Any, Same] = {
@@ -162,13 +216,13 @@ FUNCTIONS: dict[Any, Same] = {
     numpy.linalg.solve: Same(linalg.solve, "x1 x2"),
     numpy.linalg.pinv: Same(linalg.pinv, "x"),
     numpy.linalg.cholesky: Same(linalg.cholesky, "x"),
-    numpy.nansum: Same(nan_functions.nansum, "x axis dtype- out- keepdims"),
-    numpy.nanmean: Same(nan_functions.nanmean, "x axis dtype- out- keepdims"),
-    numpy.nanvar: Same(nan_functions.nanvar, "x axis dtype- out- ddof keepdims"),
-    numpy.nanstd: Same(nan_functions.nanstd, "x axis dtype- out- ddof keepdims"),
-    numpy.nanmax: Same(nan_functions.nanmax, "x axis out- keepdims"),
-    numpy.nanmin: Same(nan_functions.nanmin, "x axis out- keepdims"),
-    numpy.nancumsum: Same(nan_functions.nancumsum, "x axis dtype- out-"),
+    numpy.nansum: Same(_nansum, "x axis dtype- out- keepdims"),
+    numpy.nanmean: Same(_nanmean, "x axis dtype- out- keepdims"),
+    numpy.nanvar: Same(_nanvar, "x axis dtype- out- ddof keepdims"),
+    numpy.nanstd: Same(_nanstd, "x axis dtype- out- ddof keepdims"),
+    numpy.nanmax: Same(_nanmax, "x axis out- keepdims"),
+    numpy.nanmin: Same(_nanmin, "x axis out- keepdims"),
+    numpy.nancumsum: Same(_nancumsum, "x axis dtype- out-"),
     numpy.column_stack: Same(_column_stack, "xs"),
     numpy.shape: Same(_shape, "x"),
     numpy.ndim: Same(_ndim, "x"),

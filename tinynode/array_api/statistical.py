@@ -1,4 +1,4 @@
-"""Statistics, sums, sorting, searching and sets."""
+"""Statistics: sums, means, the smallest and the largest elements."""
 
 from __future__ import annotations
 
