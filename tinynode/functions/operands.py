@@ -204,16 +204,15 @@ def _not_real(function: str, argument: str, value: Any) -> OperandError:
     )
 
 
-def real_operands(
-    function: str, x: Any, y: Any, names: tuple[str, str] = ("x1", "x2")
-) -> tuple[Variable, Variable]:
+def real_operands(function: str, x1: Any, x2: Any) -> tuple[Variable, Variable]:
     """``as_operands``, which are not complex.
 
     Raises:
         OperandError: an operand is complex, or no operand.
         DeviceMixError: an array on another device than the Variable beside.
     """
-    pair = as_operands(function, x, y, names)
+    names = ("x1", "x2")
+    pair = as_operands(function, x1, x2, names)
     for name, one in zip(names, pair, strict=True):
         if is_differentiable(one.raw) and not is_floating(one.raw):
             raise _not_real(function, name, one)
@@ -464,6 +463,6 @@ def input_nodes(function: FunctionNode) -> tuple[VariableNode, ...]:
     return function.inputs
 
 
-def input_shape(function: FunctionNode, i: int = 0) -> Shape:
-    """The shape of an input of a recorded function."""
-    return tuple(input_nodes(function)[i].shape)
+def input_shape(function: FunctionNode) -> Shape:
+    """The shape of the first input of a recorded function."""
+    return tuple(input_nodes(function)[0].shape)

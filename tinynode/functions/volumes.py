@@ -65,9 +65,9 @@ def require_volumes(function: str, x: Variable) -> None:
         )
 
 
-def _require_kernel(function: str, w: Variable, axes: int) -> None:
-    if w.ndim != axes:
-        raise OperandError(f"{function}: w must have {axes} axes, its shape is {w.shape}.")
+def _require_kernel(function: str, w: Variable) -> None:
+    if w.ndim != 5:
+        raise OperandError(f"{function}: w must have 5 axes, its shape is {w.shape}.")
 
 
 def conv3d(
@@ -100,7 +100,7 @@ def conv3d(
     """
     x, w = promoted(*as_operands("conv3d", x, w, names=("x", "w"), beside=b))
     require_volumes("conv3d", x)
-    _require_kernel("conv3d", w, 5)
+    _require_kernel("conv3d", w)
     check_operands("conv3d", x, w, groups)
     step = triple("conv3d", "stride", stride, 1)
     spread = triple("conv3d", "dilation", dilation, 1)
@@ -233,7 +233,7 @@ def conv_transpose3d(
     name = "conv_transpose3d"
     x, w = promoted(*as_operands(name, x, w, names=("x", "w"), beside=b))
     require_volumes(name, x)
-    _require_kernel(name, w, 5)
+    _require_kernel(name, w)
     _check_transposed(name, x, w, groups)
     step = triple(name, "stride", stride, 1)
     border = triple(name, "padding", padding, 0)

@@ -71,7 +71,7 @@ class DebugHook(FunctionHook):
         finder = _thread.finder
         finder.applied(function, inputs, outputs)
         if not finder.is_inside_backward:
-            check_nan(function, tuple(y.raw for y in outputs), "forward", inputs=inputs)
+            check_nan(function, inputs, outputs)
         if function.inputs is not None:
             function.retained_checksums = checksums_of(function)
 
@@ -127,24 +127,15 @@ def has_nan(array: Array | None) -> bool:
     return bool(namespace.any(namespace.isnan(array)))
 
 
-def check_nan(
-    function: Any,
-    arrays: tuple[Array | None, ...],
-    direction: str,
-    first: int = 0,
-    inputs: tuple[Any, ...] = (),
-) -> None:
-    """Raise NaNError if an output (forward), or a gradient of an input (backward), holds a NaN.
-
-    The arrays' positions count from ``first``. ``inputs`` are the Variables of a forward.
-    """
-    for position, array in enumerate(arrays, first):
-        if array is not None and has_nan(array):
-            what = "output" if direction == "forward" else "the gradient of input"
+def check_nan(function: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
+    """Raise NaNError if an output of a forward holds a NaN."""
+    for position, y in enumerate(outputs):
+        array = y.raw
+        if has_nan(array):
             head = (
-                f"NaN is detected on {direction} computation of {function.label}: {what} "
-                f"{position}, shape {tuple(array.shape)}, {dtype_name(array.dtype)}; the function "
-                f"was called at {place_of(function)}."
+                f"NaN is detected on forward computation of {function.label}: output {position}, "
+                f"shape {tuple(array.shape)}, {dtype_name(array.dtype)}; the function was called "
+                f"at {place_of(function)}."
             )
             facts = forward_facts(function, [x.raw for x in inputs], array)
             raise NaNError("\n".join([head, *facts, *_deeper(function, inputs)]))

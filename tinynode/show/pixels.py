@@ -38,17 +38,15 @@ _REPLACED = {
 Colour = tuple[int, int, int]
 
 
-def save_png(
-    drawing: Drawing, path: FilePath, *, scale: float = 2.0, theme: str = "light"
-) -> None:
-    """Write a drawing as a PNG, by default with two pixels for each of the drawing.
+def save_png(drawing: Drawing, path: FilePath) -> None:
+    """Write a drawing as a PNG, with two pixels for each of the drawing, on a light background.
 
     Raises:
         ImportError: Pillow is not installed.
     """
     widest = math.sqrt(MOST_PIXELS * drawing.width / drawing.height)
     content = io.BytesIO()
-    _picture(drawing, min(2 * drawing.width, widest), theme).save(content, format="PNG")
+    _picture(drawing, min(2 * drawing.width, widest), "light").save(content, format="PNG")
     replace_file(path, content.getvalue())
 
 

@@ -184,8 +184,8 @@ class _Reader:
     def now(self) -> _Token:
         return self.tokens[self.at]
 
-    def next_text(self, distance: int = 1) -> str:
-        return self.tokens[min(self.at + distance, len(self.tokens) - 1)].text
+    def next_text(self) -> str:
+        return self.tokens[min(self.at + 1, len(self.tokens) - 1)].text
 
     def take(self, text: str) -> None:
         """Step over an expected token."""
