@@ -24,14 +24,14 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_list_of_backends_shows_the_record() -> None:
     assert not [line for line in describe_backend("numpy") if "rows" in line]
-    passed_rows.write_records({"numpy": RECORD})
+    row_counts.write_records({"numpy": RECORD})
     expected = "  rows of table:  812 of 1,812 passed on 2026-11-26, version 2.4"
     assert expected in list(describe_backend("numpy"))
 
 
 def test_records_of_other_devices_stay() -> None:
-    passed_rows.write_records({"numpy": RECORD, "fast": RECORD})
-    passed_rows.write_records({"fast": RECORD | {"passed": 1}})
+    row_counts.write_records({"numpy": RECORD, "fast": RECORD})
+    row_counts.write_records({"fast": RECORD | {"passed": 1}})
     found = passed_rows.records()
     assert found == {"numpy": RECORD, "fast": RECORD | {"passed": 1}}
 
@@ -61,7 +61,7 @@ def test_a_damaged_file_is_no_record(content: bytes, path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(content)
     assert passed_rows.status("numpy") == []
-    passed_rows.write_records({"numpy": RECORD})
+    row_counts.write_records({"numpy": RECORD})
     assert passed_rows.records() == {"numpy": RECORD}
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from op_cases import CASES
 
+from tinynode.atomic_file import replace_file
 from tinynode.commands import passed_rows
 from tinynode.commands.backends import version_of
 from tinynode.devices import get_backend
@@ -45,5 +47,17 @@ def write(reports: Iterable[Any]) -> Counter[str]:
             for device, passed in counts.items()
         }
         with contextlib.suppress(OSError, RuntimeError):  # without a folder there is no record
-            passed_rows.write_records(made)
+            write_records(made)
     return counts
+
+
+def write_records(new: dict[str, dict[str, Any]]) -> None:
+    """Write the records of devices; the records of other devices stay.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    path = passed_rows.record_path()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    content = json.dumps(passed_rows.records() | new, indent=1, sort_keys=True)
+    replace_file(path, f"{content}\n".encode())

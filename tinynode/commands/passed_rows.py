@@ -10,7 +10,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tinynode.atomic_file import replace_file
 from tinynode.configuration import cache_path
 from tinynode.safe_files import read_file
 
@@ -48,18 +47,6 @@ def _is_record(one: Any) -> bool:
         if not is_of_kind or not str(one[key]).isprintable() or len(str(one[key])) > LONGEST:
             return False
     return bool(0 <= one["passed"] <= one["rows"])
-
-
-def write_records(new: dict[str, dict[str, Any]]) -> None:
-    """Write the records of devices; the records of other devices stay.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    path = record_path()
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    content = json.dumps(records() | new, indent=1, sort_keys=True)
-    replace_file(path, f"{content}\n".encode())
 
 
 def status(device: str) -> list[str]:
