@@ -2,7 +2,7 @@
 
 Requirement: a user moves a program to a fast path, or to a GPU by one setting, and sees the use.
 A table has the functions run by kernels, and the fallbacks with their reasons. Another table has
-the copies of NumPy arrays to a device: a user can make them once in place of each step.
+the copies of NumPy arrays to a device: one copy before a loop can replace a copy in each step.
 """
 
 from __future__ import annotations
