@@ -43,7 +43,7 @@ class Distribution(NamedTuple):
 
 
 DISTRIBUTIONS = (
-    Distribution("tinynode", ".", 1320, 3600, ("tinynode_course",)),
+    Distribution("tinynode", ".", 1360, 3600, ("tinynode_course",)),
     Distribution("tinynode_course", "tutorials", 1300, 900, ("/hidden/", "/planted/")),
     Distribution("tinynode_course_solutions", "course_solutions", 60, 60, ("/planted/",)),
 )
