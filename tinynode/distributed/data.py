@@ -6,7 +6,7 @@ Requirement: the ranks together see each example once, and measure what a single
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy
@@ -14,11 +14,49 @@ import numpy
 from tinynode.core.conversion import assign
 from tinynode.core.variable import Variable
 from tinynode.devices import is_array, is_floating
-from tinynode.distributed.agreement import check_same_parameters
 from tinynode.distributed.communicator import Communicator, checked_communicator
-from tinynode.errors import OperandError, describe
+from tinynode.errors import OperandError, RankError, describe, dtype_name
 from tinynode.nn.data import Subset
 from tinynode.nn.module import Module
+
+
+def check_same_parameters(
+    caller: str, communicator: Communicator, parameters: Iterable[tuple[str, Variable]]
+) -> None:
+    """Compare the parameters of all ranks. Every rank has to call the function.
+
+    Messages are arrays without names: ranks with different models would drift apart, or mix the
+    numbers of two parameters.
+
+    Raises:
+        RankError: the parameters of a rank differ from those of rank 0.
+    """
+    if communicator.size == 1:
+        return
+    own = [(name, tuple(p.shape), dtype_name(p.dtype)) for name, p in parameters]
+    every = communicator.allgather_objects(own)
+    for rank, other in enumerate(every):
+        if other != every[0]:
+            raise RankError(
+                f"{caller}: {_difference(every[0], other, rank)}. Build the same model with the "
+                "same settings on every rank."
+            )
+
+
+def _difference(first: Sequence[Any], other: Sequence[Any], rank: int) -> str:
+    """The first parameter that differs, on both ranks, in words."""
+    place = 0
+    while place < len(first) and place < len(other) and first[place] == other[place]:
+        place += 1
+    there, here = _words(other, place), _words(first, place)
+    return f"parameter number {place + 1} is {there} on rank {rank}, and {here} on rank 0"
+
+
+def _words(parameters: Sequence[Any], place: int) -> str:
+    if place >= len(parameters):
+        return f"missing (there are {len(parameters)})"
+    name, shape, dtype = parameters[place]
+    return f"{name} of shape {shape} and {dtype}"
 
 
 def broadcast_parameters(

@@ -29,9 +29,9 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, namespace_of
-from tinynode.distributed.agreement import check_same_parameters
 from tinynode.distributed.buckets import Bucket, buckets_of
 from tinynode.distributed.communicator import Communicator, checked_communicator
+from tinynode.distributed.data import check_same_parameters
 from tinynode.distributed.exchange import Departures, Exchange
 from tinynode.errors import GraphError, OperandError, describe
 from tinynode.net.making import is_making_net
