@@ -165,6 +165,7 @@ def test_a_job_stays_below_its_limit(job: str) -> None:
 def test_implicit() -> None:
     printed = run("implicit", "--size=4", "--unknowns=6", "--runs=1")
     assert len(table(printed)["implicit, gmres"]) == 3
+    assert len(table(printed)["ridge, cg"]) == 6
     assert "3 colours" in printed
 
 

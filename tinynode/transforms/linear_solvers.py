@@ -19,8 +19,9 @@ import numpy
 from tinynode.configuration import no_backprop_mode
 from tinynode.core.conversion import asarray, to_host
 from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import namespace_of, put
 from tinynode.errors import ConvergenceError, InvalidType
-from tinynode.functions import broadcast_to, linalg, permute_dims, reshape, vecdot
+from tinynode.functions import broadcast_to, linalg, permute_dims, reshape
 from tinynode.transforms.jacobians import along_basis
 
 MatVec: TypeAlias = Callable[[Variable], Variable]
@@ -92,13 +93,14 @@ def conjugate_gradients(matvec: MatVec, b: Variable, tolerance: float) -> Variab
         ConvergenceError: 10 n + 10 steps do not reach the tolerance, or A is not positive
             definite.
     """
-    v = _zeros(b)
-    residual = direction = b
-    square, goal = _dot(b, b), tolerance**2 * _dot(b, b)
+    residual = direction = b.raw
+    v = b.xp.zeros_like(residual)
+    square = _dot(residual, residual)
+    goal = tolerance**2 * square
     for _ in range(10 * b.size + 10):
         if square <= goal:
-            return v
-        product = matvec(direction)
+            return _like(b, v)
+        product = matvec(_like(b, direction)).raw
         curvature = _dot(direction, product)
         if not curvature > 0:
             raise ConvergenceError(
@@ -122,20 +124,21 @@ def gmres(matvec: MatVec, b: Variable, tolerance: float) -> Variable:
     Raises:
         ConvergenceError: min(n, 300) steps do not reach the tolerance.
     """
-    xp, length = b.xp, _dot(b, b) ** 0.5
+    xp, length = b.xp, _dot(b.raw, b.raw) ** 0.5
     if length == 0:
         return b
     error, steps = length, min(b.size, LARGEST_BASIS)
-    basis = xp.reshape(b.raw / length, (1, b.size))
+    vectors = xp.reshape(b.raw / length, (1, b.size))  # with free places at the end
     columns = _Triangle(length, steps)
-    for _ in range(steps):
+    for count in range(1, steps + 1):
+        basis = vectors[:count, :]
         new = xp.reshape(matvec(_like(b, basis[-1, :])).raw, (b.size,))
-        column = numpy.zeros(basis.shape[0] + 1)  # A times the last vector, in the basis
+        column = numpy.zeros(count + 1)  # A times the last vector, in the basis
         for _ in range(2):  # the second round removes rounding errors of the first
             overlaps = xp.matmul(basis, new)
             new = new - xp.matmul(overlaps, basis)
             column[:-1] += numpy.asarray(to_host(overlaps))
-        column[-1] = rest = float(xp.sqrt(xp.sum(new * new)))
+        column[-1] = rest = _dot(new, new) ** 0.5
         if not numpy.isfinite(column).all():
             break
         size = columns.append(column)
@@ -145,7 +148,9 @@ def gmres(matvec: MatVec, b: Variable, tolerance: float) -> Variable:
             return _like(b, xp.matmul(v.raw, basis))
         if rest <= 1e-14 * size:
             break  # the basis is complete, and A is singular
-        basis = xp.concat([basis, xp.reshape(new / rest, (1, b.size))])
+        if count == vectors.shape[0]:
+            vectors = xp.concat([vectors, xp.zeros_like(vectors)])
+        vectors = put(vectors, (count, slice(None)), new / rest)
     raise _not_converged("gmres", error, b, tolerance)
 
 
@@ -241,23 +246,20 @@ def largest(x: Any) -> float:
     return float(host.max()) if host.size else 0.0
 
 
-def _zeros(b: Variable) -> Variable:
-    return asarray(numpy.zeros(b.shape), dtype=b.dtype, device=b.device, requires_grad=False)
-
-
 def _like(b: Variable, array: Any) -> Variable:
     """The elements of an array, in the shape of b."""
     return wrap_array(b.xp.reshape(array, b.shape), b.device, False)
 
 
-def _dot(a: Variable, b: Variable) -> float:
-    """The scalar product of all elements, as a number."""
-    return float(vecdot(reshape(a, (a.size,)), reshape(b, (b.size,))))
+def _dot(a: Any, b: Any) -> float:
+    """The scalar product of all elements of two arrays, as a number."""
+    return float(namespace_of(a).sum(a * b))
 
 
 def _not_converged(name: str, error: float, b: Variable, tolerance: float) -> ConvergenceError:
+    size = _dot(b.raw, b.raw) ** 0.5
     return ConvergenceError(
         f"{name}: the linear system of {b.size} unknowns did not converge: the residual is "
-        f"{error:.3g}, the goal {tolerance:.3g} times {_dot(b, b) ** 0.5:.3g}. The matrix may be "
+        f"{error:.3g}, the goal {tolerance:.3g} times {size:.3g}. The matrix may be "
         "singular. Try solve='dense', or a larger solve_tolerance."
     )
