@@ -107,17 +107,18 @@ def conv2d_gradient_x(node: Any, gy: Any, w: Any) -> Any:
     n, oh, ow, out = gradients.shape
     kernels = numpy.ascontiguousarray(w.transpose(2, 3, 0, 1)).reshape(-1, out, channels)
     padded = node.windows.padded(node.image)
-    gx = numpy.zeros((n, *padded, channels), gy.dtype)
+    gx = numpy.empty((n, *node.image, channels), gy.dtype)
     indexes = [index[1:] for _, _, index in node.windows.places(padded, (oh, ow))]
+    top, left = node.windows.padding
+    inside = slice(top, top + node.image[0]), slice(left, left + node.image[1])
     for part in parts(n, len(kernels) * channels * oh * ow):
         matrix = gradients[part].reshape(-1, out)
         columns = numpy.empty((len(matrix), channels), gy.dtype)
-        target = gx[part]
+        total = numpy.zeros((part.stop - part.start, *padded, channels), gy.dtype)
         for kernel, (rows, cols) in zip(kernels, indexes, strict=True):
             matrix_product(matrix, kernel, columns)
-            target[:, rows, cols] += columns.reshape(len(target), oh, ow, channels)
-    rows, cols = node.windows.padding
-    gx = gx[:, rows : rows + node.image[0], cols : cols + node.image[1]]
+            total[:, rows, cols] += columns.reshape(len(total), oh, ow, channels)
+        gx[part] = total[:, *inside]
     return (gx.transpose(0, 3, 1, 2),)
 
 

@@ -79,6 +79,16 @@ def test_convolution_for_few_and_for_many_channels(channels):
     check_kernel("conv2d_gradient_w", [x, gy])
 
 
+@pytest.mark.parametrize("padding", [(0, 0), (1, 2)])
+def test_the_gradient_by_the_image_is_one_run_of_memory(padding):
+    node = convolution.Conv2dGradX(Windows((3, 2), (1, 1), padding, (1, 1)), 1, (8, 7))
+    gy = draw(5, 4, 6 + 2 * padding[0], 6 + 2 * padding[1])
+    w = draw(4, 12, 3, 2)
+    (gx,), (wanted,) = tinynode_fast.forward(node, (gy, w)), node.forward((gy, w))
+    np.testing.assert_allclose(gx, wanted, rtol=1e-5, atol=1e-5)
+    assert gx.transpose(0, 2, 3, 1).flags.c_contiguous
+
+
 @pytest.mark.parametrize("name", ["max_pool_gradient", "conv2d"])
 def test_arrays_in_any_order_of_memory(name):
     given = []
