@@ -16,7 +16,7 @@ import numpy
 from numpy.lib.stride_tricks import as_strided
 
 from tinynode.devices import Arrays, Fallback
-from tinynode.devices.products import matrix_product
+from tinynode.devices.products import matrix_product, share_products
 from tinynode.functions.convolution import Conv2d, Conv2dGradW, Conv2dGradX
 from tinynode.functions.image_windows import Windows
 from tinynode.functions.pooling import MaxPool2dGrad, require_winners
@@ -40,11 +40,11 @@ def padded(x: Any, windows: Windows) -> Any:
     return numpy.pad(images, border) if rows or columns else images
 
 
-def parts(n: int, size: int) -> Iterator[slice]:
-    """n images in parts whose columns, ``size`` elements for each image, stay in the cache."""
+def parts(start: int, stop: int, size: int) -> Iterator[slice]:
+    """Parts of images, whose columns, ``size`` elements for each image, stay in the cache."""
     step = max(1, LIMITS.columns // max(size, 1))
-    for start in range(0, n, step):
-        yield slice(start, min(start + step, n))
+    for first in range(start, stop, step):
+        yield slice(first, min(first + step, stop))
 
 
 def unfold(x: Any, windows: Windows, counts: tuple[int, int]) -> Any:
@@ -75,9 +75,13 @@ def conv2d(node: Any, x: Any, w: Any) -> Any:
     images = padded(x, node.windows)
     kernels = w.transpose(2, 3, 1, 0).reshape(-1, len(w))
     y = numpy.empty((len(x), *node.counts, len(w)), x.dtype)
-    for part in parts(len(x), len(kernels) * math.prod(node.counts)):
-        columns = unfold(images[part], node.windows, node.counts)
-        matrix_product(columns, kernels, y[part].reshape(-1, len(w)))
+
+    def work(start: int, stop: int) -> None:
+        for part in parts(start, stop, len(kernels) * math.prod(node.counts)):
+            columns = unfold(images[part], node.windows, node.counts)
+            matrix_product(columns, kernels, y[part].reshape(-1, len(w)))
+
+    share_products(x, 2 * y.size * len(kernels), work)
     return (y.transpose(0, 3, 1, 2),)
 
 
@@ -88,10 +92,17 @@ def conv2d_gradient_w(node: Any, x: Any, gy: Any) -> Any:
     node.retain_inputs((0, 1))
     images, gradients = padded(x, node.windows), channels_last(gy)
     size = math.prod(node.windows.size) * x.shape[1]
-    total = numpy.zeros((size, out), x.dtype)
-    for part in parts(len(x), size * math.prod(counts)):
-        columns = unfold(images[part], node.windows, counts)
-        total += matrix_product(columns.T, gradients[part].reshape(-1, out))
+
+    def work(start: int, stop: int) -> Any:
+        total = numpy.zeros((size, out), x.dtype)
+        for part in parts(start, stop, size * math.prod(counts)):
+            columns = unfold(images[part], node.windows, counts)
+            total += matrix_product(columns.T, gradients[part].reshape(-1, out))
+        return total
+
+    total, *others = share_products(x, 2 * gy.size * size, work)
+    for other in others:
+        total += other
     gw = total.reshape(*node.windows.size, x.shape[1], out).transpose(3, 2, 0, 1)
     return (numpy.ascontiguousarray(gw),)
 
@@ -111,14 +122,18 @@ def conv2d_gradient_x(node: Any, gy: Any, w: Any) -> Any:
     indexes = [index[1:] for _, _, index in node.windows.places(padded, (oh, ow))]
     top, left = node.windows.padding
     inside = slice(top, top + node.image[0]), slice(left, left + node.image[1])
-    for part in parts(n, len(kernels) * channels * oh * ow):
-        matrix = gradients[part].reshape(-1, out)
-        columns = numpy.empty((len(matrix), channels), gy.dtype)
-        total = numpy.zeros((part.stop - part.start, *padded, channels), gy.dtype)
-        for kernel, (rows, cols) in zip(kernels, indexes, strict=True):
-            matrix_product(matrix, kernel, columns)
-            total[:, rows, cols] += columns.reshape(len(total), oh, ow, channels)
-        gx[part] = total[:, *inside]
+
+    def work(start: int, stop: int) -> None:
+        for part in parts(start, stop, len(kernels) * channels * oh * ow):
+            matrix = gradients[part].reshape(-1, out)
+            columns = numpy.empty((len(matrix), channels), gy.dtype)
+            total = numpy.zeros((part.stop - part.start, *padded, channels), gy.dtype)
+            for kernel, (rows, cols) in zip(kernels, indexes, strict=True):
+                matrix_product(matrix, kernel, columns)
+                total[:, rows, cols] += columns.reshape(len(total), oh, ow, channels)
+            gx[part] = total[:, *inside]
+
+    share_products(gy, 2 * gy.size * len(kernels) * channels, work)
     return (gx.transpose(0, 3, 1, 2),)
 
 

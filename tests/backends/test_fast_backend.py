@@ -219,9 +219,9 @@ def test_the_gradient_of_windows_that_share_elements_is_added_up(windows, monkey
 
 def test_images_come_in_parts_whose_columns_stay_in_the_cache(monkeypatch):
     set_limits(monkeypatch, columns=10)
-    assert list(images.parts(5, 4)) == [slice(0, 2), slice(2, 4), slice(4, 5)]
-    assert list(images.parts(2, 11)) == [slice(0, 1), slice(1, 2)]
-    assert list(images.parts(2, 0)) == [slice(0, 2)]
+    assert list(images.parts(1, 6, 4)) == [slice(1, 3), slice(3, 5), slice(5, 6)]
+    assert list(images.parts(0, 2, 11)) == [slice(0, 1), slice(1, 2)]
+    assert list(images.parts(0, 2, 0)) == [slice(0, 2)]
 
 
 # --- edges of values -----------------------------------------------------------------------------

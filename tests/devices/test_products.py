@@ -55,6 +55,7 @@ def blas(monkeypatch: pytest.MonkeyPatch) -> Iterator[Blas]:
     monkeypatch.setattr(products, "thread_count", lambda: 3)
     monkeypatch.setattr(products, "SMALL", 100)
     monkeypatch.setattr(products, "LARGE", 10_000)
+    monkeypatch.setattr(products, "LONG", 10_000)
     yield library
     assert library.number == 3
 
@@ -188,6 +189,41 @@ def test_functions_share_their_products(name: str, blas: Blas, shares: Any) -> N
     }
     functions[name]()
     assert shares
+
+
+CONVOLUTIONS = {  # x, w, options; the images lie apart or joined, and gx is folded in the last
+    "apart": ((5, 4, 9, 9), (8, 4, 3, 3), {}),
+    "joined": ((5, 8, 5, 5), (8, 8, 3, 3), {}),
+    "stride": ((5, 8, 15, 15), (8, 8, 3, 3), {"stride": 2}),
+}
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+@pytest.mark.parametrize("title", CONVOLUTIONS)
+def test_a_convolution_in_shares_of_images(
+    title: str, device: str, blas: Blas, shares: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, right, how = CONVOLUTIONS[title]
+    x, w = (tn.asarray(z, device=device) for z in pair(left, right, np.float64))
+
+    def results() -> list[Any]:
+        y = tn.functions.conv2d(x, w, **how)
+        (first,) = tn.grad([tn.functions.sum(y**2)], [x])
+        (second,) = tn.grad([tn.functions.sum(y**2)], [w])
+        return [tn.to_host(z.array) for z in (y, first, second)]
+
+    found = results()
+    assert shares == [3, 3, 3] and blas.history == [1, 3] * 3
+    monkeypatch.setattr(products, "LONG", 10**9)
+    for one, wanted in zip(found, results(), strict=True):
+        np.testing.assert_allclose(one, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_a_convolution_without_images_is_one_share(blas: Blas, shares: Any) -> None:
+    x, w = (tn.asarray(np.ones(shape)) for shape in ((0, 4, 9, 9), (8, 4, 3, 3)))
+    y = tn.functions.conv2d(x, w)
+    assert y.shape == (0, 8, 7, 7) and shares == []
+    assert not tn.to_host(tn.grad([y], [w])[0].array).any()
 
 
 def test_functions_have_no_other_products() -> None:

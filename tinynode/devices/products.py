@@ -28,6 +28,10 @@ SMALL = 18_000
 LARGE = 6 * 10**7
 """Products of fewer are not shared: the start of a thread takes as long as the gain."""
 
+LONG = 10**9
+"""Work of fewer, with copies beside the products, is not shared. On a busy machine, a share waits
+several milliseconds for a core."""
+
 
 class BlasThreads(NamedTuple):
     """The switch of a library.
@@ -59,6 +63,24 @@ def matrix_product(x: Array, y: Array, out: Array | None = None) -> Array:
         if work < LARGE or shares == 1 or not _is_shareable(x, y):
             return numpy.matmul(x, y, out)
         return _shared_product(x, y, out, shares)
+    finally:
+        blas.set(number)
+
+
+def share_products(x: Array, work: int, function: Callable[[int, int], Any]) -> list[Any]:
+    """The results of ``function(start, stop)``, which has products for a part of x's first axis.
+
+    For NumPy's arrays each share has a thread, and BLAS has one thread for all of them. With
+    fewer multiplications and additions than ``LONG``, the number ``work``, there is one share.
+    """
+    blas = blas_threads() if type(x) is numpy.ndarray and work >= LONG else None
+    if blas is None:
+        return [function(0, x.shape[0])]
+    number = blas.get()
+    shares = max(1, min(thread_count(), number, x.shape[0]))
+    try:  # Ctrl-C may come at any line
+        blas.set(1)
+        return in_shares(x.shape[0], -(-x.shape[0] // shares), function)
     finally:
         blas.set(number)
 

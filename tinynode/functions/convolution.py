@@ -17,6 +17,9 @@ image. Both are linear, and each is the gradient of the other.
 
 from __future__ import annotations
 
+import functools
+import math
+import operator
 from typing import Any, Never
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
@@ -30,7 +33,7 @@ from tinynode.devices import (
     sum_array,
     widened_array,
 )
-from tinynode.devices.products import matrix_product
+from tinynode.devices.products import matrix_product, share_products
 from tinynode.errors import OperandError, SizeError, describe, short_text, unknown_keywords
 from tinynode.functions.attributes import Count, Counts, Lengths
 from tinynode.functions.checked import checked_length
@@ -166,17 +169,20 @@ def _correlated(
     kernels = _kernels_of_terms(w, layout, groups)
     shape = (x.shape[0], w.shape[0], *counts)
     y = xp.empty(shape, dtype=x.dtype, device=x.device)
-    for part in layout.batches(x):
-        columns = layout.unfold(x[part, ...], groups)
-        total = widened_array(matrix_product(kernels[0], columns[0]))  # for sums of float16
-        for kernel, shifted in zip(kernels[1:], columns[1:], strict=True):
-            total += matrix_product(kernel, shifted)
-        images = xp.astype(
-            matrices_as_images(total, counts, layout.is_joined), x.dtype, copy=False
-        )
-        if images.shape == shape and not layout.is_joined:  # all images, in the order of y
-            return images
-        y = put(y, (part, ...), images)
+
+    def fill(start: int, stop: int) -> None:
+        nonlocal y
+        for part in layout.batches(x, start, stop):
+            columns = layout.unfold(x[part, ...], groups)
+            total = widened_array(matrix_product(kernels[0], columns[0]))  # for sums of float16
+            for kernel, shifted in zip(kernels[1:], columns[1:], strict=True):
+                total += matrix_product(kernel, shifted)
+            images = matrices_as_images(total, counts, layout.is_joined)
+            images = xp.astype(images, x.dtype, copy=False)
+            is_all = images.shape == shape and not layout.is_joined  # in the order of y
+            y = images if is_all else put(y, (part, ...), images)
+
+    share_products(x, 2 * math.prod(shape) * math.prod(w.shape[1:]), fill)
     return y
 
 
@@ -219,14 +225,19 @@ class Conv2dGradX(FunctionNode):
         layout = choose_layout(shape, gy.shape[1], self.windows, counts)
         kernels = _kernels_of_terms(w, layout, self.groups)
         gx = xp.empty(shape, dtype=gy.dtype, device=gy.device)
-        for part in layout.batches(gy):
-            gradients = images_as_matrices(gy[part, ...], self.groups, layout.is_joined)
-            products = [
-                widened_array(matrix_product(xp.matrix_transpose(kernel), gradients))
-                for kernel in kernels  # products of float16, sums not
-            ]
-            folded = layout.fold(products)
-            gx = put(gx, (part, ...), xp.astype(folded, gx.dtype, copy=False))
+
+        def fill(start: int, stop: int) -> None:
+            nonlocal gx
+            for part in layout.batches(gy, start, stop):
+                gradients = images_as_matrices(gy[part, ...], self.groups, layout.is_joined)
+                products = [
+                    widened_array(matrix_product(xp.matrix_transpose(kernel), gradients))
+                    for kernel in kernels  # products of float16, sums not
+                ]
+                folded = layout.fold(products)
+                gx = put(gx, (part, ...), xp.astype(folded, gx.dtype, copy=False))
+
+        share_products(gy, 2 * math.prod(gy.shape) * math.prod(w.shape[1:]), fill)
         return gx
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
@@ -261,17 +272,26 @@ class Conv2dGradW(FunctionNode):
         self.retain_inputs((0, 1))
         counts = (gy.shape[2], gy.shape[3])
         layout = choose_layout(x.shape, gy.shape[1], self.windows, counts)
-        totals: list[Array] = []
-        for part in layout.batches(x):
-            gradients = images_as_matrices(gy[part, ...], self.groups, layout.is_joined)
-            columns = layout.unfold(x[part, ...], self.groups)
-            products = [self._product(gradients, matrix) for matrix in columns]
-            pairs = zip(totals, products, strict=True)
-            totals = [total + product for total, product in pairs] if totals else products
-        rows = self.windows.size[0] // len(totals)
+
+        def totals(start: int, stop: int) -> list[Array]:
+            sums: list[Array] = []
+            for part in layout.batches(x, start, stop):
+                gradients = images_as_matrices(gy[part, ...], self.groups, layout.is_joined)
+                columns = layout.unfold(x[part, ...], self.groups)
+                products = [self._product(gradients, matrix) for matrix in columns]
+                pairs = zip(sums, products, strict=True)
+                sums = [total + product for total, product in pairs] if sums else products
+            return sums
+
+        length = x.shape[1] // self.groups * math.prod(self.windows.size)
+        shares = share_products(x, 2 * math.prod(gy.shape) * length, totals)
+        rows = self.windows.size[0] // len(layout.terms)
         shape = (gy.shape[1], x.shape[1] // self.groups, rows, self.windows.size[1])
-        gw = xp.concat([xp.reshape(total, shape) for total in totals], axis=2)
-        return (xp.astype(gw, x.dtype, copy=False),)
+        parts = [
+            xp.reshape(functools.reduce(operator.add, terms), shape)
+            for terms in zip(*shares, strict=True)
+        ]
+        return (xp.astype(xp.concat(parts, axis=2), x.dtype, copy=False),)
 
     def _product(self, gradients: Array, columns: Array) -> Array:
         """The sum over all stacks of gy columns: (groups, out / groups, channels / groups kh kw)

@@ -115,16 +115,16 @@ class Layout(NamedTuple):
     is_joined: bool
     terms: tuple[Term, ...]
 
-    def batches(self, x: Array) -> Iterator[slice]:
-        """Batches of the images of x, or of the images whose output is x.
+    def batches(self, x: Array, start: int, stop: int) -> Iterator[slice]:
+        """Batches of the images of x from start to stop, or of the images whose output is x.
 
         The columns of a batch stay in the cache. No images are one batch.
         """
         size = self.channels * math.prod(self.windows.size) * math.prod(self.counts)
         limit = COLUMNS_IN_CACHE if "cpu" in backend_of(x).capabilities else COLUMNS_ON_GPU
         step = max(1, limit // max(size, 1))
-        for start in range(0, max(x.shape[0], 1), step):
-            yield slice(start, min(start + step, x.shape[0]))
+        for first in range(start, max(stop, start + 1), step):
+            yield slice(first, min(first + step, stop))
 
     def unfold(self, x: Array, groups: int) -> list[Array]:
         """The columns of images for each term: (stacks, groups, channels / groups kh kw, p).
