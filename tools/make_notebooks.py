@@ -25,11 +25,11 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 INSTALL = """\
 # This notebook lies in a checkout of tinynode.
-# If tinynode is missing, the checkout is installed.
+# If the course is missing, tinynode and the course are installed from the checkout.
 import importlib.util
 
-if importlib.util.find_spec("tinynode") is None:
-    %pip install --quiet ../..
+if importlib.util.find_spec("tinynode_course") is None:
+    %pip install --quiet ../.. ..
     importlib.invalidate_caches()
 
 %load_ext tinynode.learn"""

@@ -12,7 +12,7 @@ from learn_course import ALONE, BOX, SHOW, STUB, STUB_SHOW, small_course
 
 from tinynode import learn
 from tinynode.nn import display
-from tinynode_course import mynode, notebook_magics, notebooks, shell, sources
+from tinynode_course import checking, mynode, notebook_magics, notebooks, shell, sources
 from tinynode_course.progress import Progress
 from tools import make_notebooks
 
@@ -75,6 +75,15 @@ def test_an_exercise_in_a_file(notebook: Notebook) -> None:
     facts = Progress(Path.cwd()).of("05")
     assert facts["passed"] and facts["attempts"] == 2 and facts["hints"] == 1
     assert "All 1 checks pass." in notebook.call("check", 5)
+
+
+def test_a_check_in_a_browser_names_the_places_that_can(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook.cell("%%exercise", "05", ALONE)
+    monkeypatch.setattr(checking.sys, "platform", "emscripten")
+    said = notebook.call("check")
+    assert "Python in a browser has none. Your files are saved." in said
 
 
 def test_a_cell_keeps_a_file_that_was_edited_elsewhere(notebook: Notebook) -> None:
@@ -170,7 +179,10 @@ def test_a_notebook_has_an_install_cell_the_exercise_and_its_neighbours(
 ) -> None:
     made = json.loads(make_notebooks.notebook(sources.find("02")))
     texts = ["".join(cell["source"]) for cell in made["cells"]]
-    assert 'find_spec("tinynode") is None:\n    %pip install' in texts[0]
+    assert 'find_spec("tinynode_course") is None:\n    %pip install --quiet ../.. ..\n' in texts[0]
+    for folder, name in ((".", "tinynode"), ("tutorials", "tinynode-course")):
+        project = Path(__file__).parents[2] / folder / "pyproject.toml"
+        assert f'\nname = "{name}"\n' in project.read_text(encoding="utf-8")
     assert texts[0].endswith("%load_ext tinynode.learn")
     assert texts[1].startswith("# Step 2") and "(step05_alone.ipynb)" in texts[1]
     stub, check, hint = made["cells"][-4:-1]

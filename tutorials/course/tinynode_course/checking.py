@@ -20,6 +20,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tinynode.commands.command_line import CommandError
 from tinynode_course.examiner import root_of
 from tinynode_course.shell import PROGRAM
 from tinynode_course.sources import Step
@@ -198,7 +199,15 @@ def program(
         arguments: The arguments.
         folder: The working folder.
         options: Further arguments of ``subprocess.Popen``.
+
+    Raises:
+        CommandError: This Python runs in a browser, and has no processes.
     """
+    if sys.platform == "emscripten":
+        raise CommandError(
+            "checks run in a process of their own, and Python in a browser has none. Your files "
+            "are saved. Check the files in a page of the course's site, or on your computer."
+        )
     options = {"env": environment(), **options}
     process = subprocess.Popen(
         [sys.executable, "-m", f"tinynode_course.{module}", *arguments],
