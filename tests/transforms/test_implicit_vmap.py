@@ -120,6 +120,23 @@ def test_vmap_in_vmap_and_other_axes(compiled: bool) -> None:
 
 
 @pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("transform", [tn.jacobian, tn.jacfwd, tn.hessian])
+def test_jacobians_and_hessians_of_each_example(transform: Any, compiled: bool) -> None:
+    """Several directions at once, in several examples: other numbers of both."""
+    root = tn.custom_root(lambda x, t: x * x - t, functions.sqrt)
+
+    def loss(t: Any) -> Any:
+        return functions.sum(root(t) ** 3) * functions.sum(t)
+
+    f = transform(loss if transform is tn.hessian else root)
+    mapped = tn.compile(tn.vmap(f)) if compiled else tn.vmap(f)
+    rows = draw(4, 3) ** 2 + 1.0
+    expected = np.stack([f(row).array for row in rows])
+    for _ in range(2):
+        np.testing.assert_allclose(mapped(tn.Variable(rows)).array, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
 def test_captured_variables_are_shared(compiled: bool) -> None:
     w = tn.Variable(np.array([0.5, 0.2]))
 

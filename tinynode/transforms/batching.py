@@ -43,7 +43,7 @@ from tinynode.devices import (
     sum_array,
     to_host,
 )
-from tinynode.errors import DeviceMixError
+from tinynode.errors import DeviceMixError, VmapError
 from tinynode.functions.checked import checked
 from tinynode.functions.indexing import AddAt, set_item
 from tinynode.functions.masking import marks_handed_on
@@ -128,8 +128,19 @@ class IntoBatch(_AtBorder):
         return (hidden(inputs[0], self.place, self.output_device),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Any) -> Any:
-        device = self._device_back(grad_outputs[0])
+        (gy,) = grad_outputs
+        if gy.device is not self.output_device and is_over(gy.device, self.output_device):
+            raise several_directions()
+        device = self._device_back(gy)
         return OutOfBatch(self.axis, device, self.place, self.depth).apply(grad_outputs)
+
+
+def several_directions() -> VmapError:
+    """The error for gradients with a second hidden axis; ``along_basis`` goes on one by one."""
+    return VmapError(
+        "vmap: gradients of several directions at once come to a function of all examples. Call "
+        "the pullback in a loop over the directions."
+    )
 
 
 class OutOfBatch(_AtBorder):

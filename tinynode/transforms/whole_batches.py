@@ -26,10 +26,18 @@ from tinynode.devices import (
     hides_variables,
     is_floating,
     only_axes_of,
+    own_backend,
 )
 from tinynode.errors import DeviceMixError, VmapError
 from tinynode.functions import identity, stack
-from tinynode.transforms.batching import batched, hidden, lifted, lowered, shown
+from tinynode.transforms.batching import (
+    batched,
+    hidden,
+    lifted,
+    lowered,
+    several_directions,
+    shown,
+)
 from tinynode.transforms.vmap import vmap
 
 
@@ -55,6 +63,8 @@ class OfWholeBatch(FunctionNode):
         self.axis = axis
 
     def forward(self, inputs: Arrays) -> Arrays:
+        if any(own_backend(x) is not self.axis.device.backend for x in inputs):
+            raise several_directions()
         self.retain_inputs(range(len(inputs)))
         values = [shown(x.raw, 0, self.axis.size) for x in inputs]
         with only_axes_of(self.axis.below):
@@ -78,7 +88,8 @@ class OfWholeBatch(FunctionNode):
                 enable_double_backprop=True,
             )
 
-        return OfWholeBatch(pullback, self.axis).apply(batched((*xs, *gys)))
+        gxs = OfWholeBatch(pullback, self.axis).apply(batched((*xs, *gys)))
+        return tuple([None if gx.raw is None else gx for gx in gxs])
 
 
 def _end(x: Variable) -> Variable:
