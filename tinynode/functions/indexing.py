@@ -53,6 +53,7 @@ from tinynode.functions.shapes import (
     broadcasts_to,
     permute_dims,
     reshape,
+    reshaped,
     unbroadcast,
     zeros_beside,
 )
@@ -423,13 +424,19 @@ def take(x: Any, indices: Any, *, axis: int | None = None) -> Variable:
         raise ValueError(f"take: x has shape {x.shape}, so the axis must be given.")
     axis = normalize_axis("take", 0 if axis is None else axis, x.ndim)
     indices = require_integers("take", indices, x, axis)
+    if axis == 0:
+        return _rows(x, indices)
     order = (axis, *(i for i in range(x.ndim) if i != axis))
-    rows = TakeRows().apply((permute_dims(x, order), reshape(indices, -1)))[0]
-    rest = tuple(x.shape[i] for i in order[1:])
-    taken = reshape(rows, (*indices.shape, *rest))
+    taken = _rows(permute_dims(x, order), indices)
     k = indices.ndim
     back = (*range(k, k + axis), *range(k), *range(k + axis, taken.ndim))
     return permute_dims(taken, back)
+
+
+def _rows(x: Variable, indices: Variable) -> Variable:
+    """The parts of x at integers along the first axis, without a check."""
+    rows = TakeRows().apply((x, reshaped(indices, (math.prod(indices.shape),))))[0]
+    return reshaped(rows, (*indices.shape, *x.shape[1:]))
 
 
 def require_integers(function: str, indices: Any, x: Variable, axis: int) -> Variable:
@@ -481,8 +488,8 @@ class TakeAlongAxis(AxisNode):
         mark_masked(self)
         shape = input_shape(self)
         positions = PositionsAlongAxis(self.axis, shape).apply((indices,))[0]
-        flat = AddAt(math.prod(shape)).apply((reshape(gy, -1), positions))[0]
-        return reshape(flat, shape), None
+        flat = AddAt(math.prod(shape)).apply((reshaped(gy, (math.prod(gy.shape),)), positions))[0]
+        return reshaped(flat, shape), None
 
 
 class PositionsAlongAxis(FunctionNode):
@@ -557,8 +564,8 @@ class GetItem(FunctionNode):
             return GetItemGrad(self.index, shape).apply(grad_outputs)
         mark_masked(self)
         positions = Positions(self.index, shape).apply(arrays)[0]
-        flat = AddAt(math.prod(shape)).apply((reshape(gy, -1), positions))[0]
-        return (reshape(flat, shape), *(None for _ in arrays))
+        flat = AddAt(math.prod(shape)).apply((reshaped(gy, (math.prod(gy.shape),)), positions))[0]
+        return (reshaped(flat, shape), *(None for _ in arrays))
 
     @staticmethod
     def put_back(setting: Index, source: Variable, part: Variable) -> Variable:
@@ -581,7 +588,7 @@ def get_item(x: Any, index: Any) -> Variable:
     if arrays and is_recording_net():
         frozen, arrays = _with_fixed_positions(index, frozen, arrays)
     if len(arrays) == 1 and len(frozen) == 1 and is_integer(arrays[0].raw):
-        return take(x, arrays[0], axis=0)
+        return _rows(x, arrays[0])
     result = GetItem(frozen).apply((x, *arrays))[0]
     if shared_memory.is_watched and not arrays and result.shape != ():  # NumPy copies numbers
         shared_memory.note(x, result, GetItem, frozen)

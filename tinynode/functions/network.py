@@ -32,7 +32,13 @@ from tinynode.functions.products import (
     transposed_times,
 )
 from tinynode.functions.searching import where
-from tinynode.functions.shapes import broadcast_shapes, expand_dims, permute_dims, reshape
+from tinynode.functions.shapes import (
+    broadcast_shapes,
+    expand_dims,
+    permute_dims,
+    reshape,
+    reshaped,
+)
 from tinynode.functions.statistical import Sum
 from tinynode.type_check import TypeInfoTuple, expect
 
@@ -78,13 +84,13 @@ class Linear(FunctionNode):
         (gy,) = grad_outputs
         x, w = self.get_retained_inputs()
         is_matrix = x.ndim == 2
-        flat = gy if is_matrix else reshape(gy, (math.prod(x.shape[:-1]), w.shape[0]))
+        flat = gy if is_matrix else reshaped(gy, (math.prod(x.shape[:-1]), w.shape[0]))
         gradients: list[Variable | None] = []
         for i in target_input_indexes:
             if i == 0:
                 gradients.append(matmul(gy, w) if gy.ndim == 1 else MatMul().apply((gy, w))[0])
             elif i == 1:
-                flat_x = x if is_matrix else reshape(x, (flat.shape[0], w.shape[1]))
+                flat_x = x if is_matrix else reshaped(x, (flat.shape[0], w.shape[1]))
                 gradients.append(transposed_times(flat, flat_x))
             else:
                 gradients.append(Sum((0,), keepdims=False).apply((flat,))[0])
@@ -189,7 +195,7 @@ def embedding(
         raise OperandError(f"embedding: indices must be integers, got {describe(indices)}.")
     rows = CheckedRows(w.shape).apply((rows,))[0]
     taken = TakeRows().apply((w, reshape(rows, -1)))[0]
-    y = reshape(taken, (*rows.shape, w.shape[1]))
+    y = reshaped(taken, (*rows.shape, w.shape[1]))
     if padding_index is None:
         return y
     counted = not_equal(rows, as_integer("embedding", "padding_index", padding_index))

@@ -42,6 +42,7 @@ from tinynode.functions.shapes import (
     expand_dims,
     permute_dims,
     reshape,
+    reshaped,
     unbroadcast,
 )
 from tinynode.type_check import TypeInfoTuple, broadcasts, expect
@@ -200,12 +201,17 @@ def matmul(x: Any, y: Any) -> Variable:
     """
     x, y = as_operands("matmul", x, y)
     is_row, is_column = x.ndim == 1, y.ndim == 1
-    row = reshape(x, (1, *x.shape)) if is_row else x
-    column = reshape(y, (*y.shape, 1)) if is_column else y
+    row = reshaped(x, (1, *x.shape)) if is_row else x
+    column = reshaped(y, (*y.shape, 1)) if is_column else y
     z = MatMul().apply((row, column))[0]
-    if is_row:
-        z = reshape(z, (*z.shape[:-2], z.shape[-1]))
-    return reshape(z, z.shape[:-1]) if is_column else z
+    if not is_row and not is_column:
+        return z
+    *leading, rows, columns = z.shape
+    if not is_row:
+        leading.append(rows)
+    if not is_column:
+        leading.append(columns)
+    return reshaped(z, tuple(leading))
 
 
 def matrix_transpose(x: Any) -> Variable:

@@ -71,12 +71,12 @@ class Reshape(FunctionNode):
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
-        return (reshape(gy, input_shape(self)),)
+        return (reshaped(gy, input_shape(self)),)
 
     @staticmethod
     def put_back(setting: Shape, source: Variable, part: Variable) -> Variable:
         """The elements of a part in the shape of the source."""
-        return reshape(part, source.shape)
+        return reshaped(part, source.shape)
 
 
 def reshape(x: Any, shape: int | Sequence[int]) -> Variable:
@@ -91,12 +91,16 @@ def reshape(x: Any, shape: int | Sequence[int]) -> Variable:
         ValueError: the number of elements differs.
     """
     source = as_operand("reshape", "x", x)
-    full = _without_minus_one(source, as_shape("reshape", "shape", shape))
-    if full == source.shape:
-        return unchanged(source)
-    result = Reshape(full).apply((source,))[0]
+    return reshaped(source, _without_minus_one(source, as_shape("reshape", "shape", shape)))
+
+
+def reshaped(x: Variable, shape: Shape) -> Variable:
+    """``reshape`` inside of functions: without a check, since the elements fill the shape."""
+    if x.shape == shape:
+        return unchanged(x)
+    result = Reshape(shape).apply((x,))[0]
     if shared_memory.is_watched:
-        shared_memory.note(source, result, Reshape, full)
+        shared_memory.note(x, result, Reshape, shape)
     return result
 
 
@@ -197,7 +201,7 @@ def expand_dims(x: Any, axis: int | Sequence[int] = 0, **unknown: Never) -> Vari
     ndim = x.ndim + len(axes)
     places = normalize_axes("expand_dims", axes, ndim)
     lengths = iter(x.shape)
-    return reshape(x, tuple(1 if i in places else next(lengths) for i in range(ndim)))
+    return reshaped(x, tuple([1 if i in places else next(lengths) for i in range(ndim)]))
 
 
 def squeeze(x: Any, axis: int | Sequence[int] | None = None, **unknown: Never) -> Variable:
@@ -215,7 +219,7 @@ def squeeze(x: Any, axis: int | Sequence[int] | None = None, **unknown: Never) -
     for one in axes:
         if x.shape[one] != 1:
             raise ValueError(f"squeeze: axis {one} of x (shape {x.shape}) is not of length 1.")
-    return reshape(x, tuple(n for i, n in enumerate(x.shape) if i not in axes))
+    return reshaped(x, tuple([n for i, n in enumerate(x.shape) if i not in axes]))
 
 
 class BroadcastTo(FunctionNode):

@@ -55,6 +55,7 @@ from tinynode.functions.shapes import (
     permute_dims,
     repeated,
     reshape,
+    reshaped,
     zeros_beside,
 )
 from tinynode.type_check import TypeInfoTuple, expect, is_floating
@@ -101,8 +102,8 @@ class ReducingNode(FunctionNode):
 
     def _kept(self, y: Variable) -> Variable:
         """A Variable of the output's shape, with the reduced axes kept with length 1."""
-        shape = tuple(1 if i in self.axes else n for i, n in enumerate(input_shape(self)))
-        return reshape(y, shape)
+        shape = tuple([1 if i in self.axes else n for i, n in enumerate(input_shape(self))])
+        return reshaped(y, shape)
 
     def _spread(self, y: Variable) -> Variable:
         """A Variable of the output's shape, repeated along the reduced axes to the input's."""
