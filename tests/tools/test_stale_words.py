@@ -1,16 +1,19 @@
-"""Names, commands, options and files that a page mentions exist.
+"""Names, commands, options, settings and files that a page mentions exist.
 
-Each page is read: names such as ``tn.compile`` in code, command lines such as ``python -m tinynode
-train --resume``, and paths of the repository. Code blocks in Python run in ``test_docs.py``.
+Each page is read: names such as ``tn.compile`` in code, the keywords of calls, command lines such
+as ``python -m tinynode train --resume``, extras, variables of the environment, and files of the
+repository. Blocks in Python run in ``test_docs.py``; figures are in ``test_page_figures.py``.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import inspect
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +42,11 @@ COMMAND = re.compile(
     r"python3?(?: -[A-Z])* -m (tinynode(?:\.\w+)*|tools\.\w+)((?: +[^\n|&;#)]+)?)"
 )
 FILE = re.compile(r"(?:tinynode|backends|tests|tools|docs|tutorials|\.ci|\.github)/[\w./-]+")
+CALL = re.compile(r"(?<![\w.])((?:tn|F|nn|net)(?:\.[A-Za-z_]\w*)+)\(([^()]*)\)")
+KEYWORD = re.compile(r"(?:^|,)\s*([a-z_]\w*)=(?!=)")
+EXTRAS = re.compile(r"(?:\.|tinynode)\[([a-z0-9,]+)\]")
+VARIABLE = re.compile(r"\bTINYNODE_[A-Z_]+")
+SOURCE = re.compile(r"(?<![\w/.-])[\w/]+\.py\b")
 FOLDERS_OF_PROGRAMS = ("tinynode", "tinynode.learn")
 
 OF_OTHER_TIMES = {
@@ -53,8 +61,23 @@ NOT_OURS = {
     "nn.Transformer": "not-here.md says that it is missing",
 }
 
-MADE_UP = re.compile("NN|_topic")
-"""Parts of paths that stand for a number or a name."""
+MADE_UP = re.compile("NN|_topic|nvmath")
+"""Parts of paths that stand for a number or a name, and another library."""
+
+READERS_OWN = {
+    "a.py",
+    "b.py",
+    "my.py",
+    "ours.py",
+    "script.py",
+    "test_new.py",
+    "train.py",
+    "walk.py",
+}
+"""Programs that the reader writes."""
+
+WITH_SETTINGS = ("tinynode", "backends", "tools", "tutorials/course", ".ci")
+"""The folders whose programs read variables of the environment."""
 
 
 def code_of(text: str) -> Iterator[str]:
@@ -103,6 +126,10 @@ def faults_of_command(program: str, rest: str) -> Iterator[str]:
     if program.startswith("tools.") or program not in FOLDERS_OF_PROGRAMS:
         if importlib.util.find_spec(program) is None:
             yield f"there is no module {program}"
+            return
+        for option in re.findall(r"(?<!\S)--[a-z][a-z-]+", rest):
+            if option != "--help" and f'"{option}"' not in text_of_program(program):
+                yield f"{program} has no option {option}"
         return
     try:
         words = shlex.split(rest)
@@ -142,6 +169,78 @@ def missing_files(code: str) -> Iterator[str]:
         yield f"there is no file {path[0]}"
 
 
+@functools.cache
+def text_of_program(program: str) -> str:
+    """The text of a module, or of all modules of a package."""
+    path = ROOT.joinpath(*program.split("."))
+    files = sorted(path.glob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
+def missing_keywords(code: str) -> Iterator[str]:
+    """Keywords that a function of tinynode does not take."""
+    for name, arguments in CALL.findall(code):
+        found: Any = ROOTS[name.partition(".")[0]]
+        for part in name.split(".")[1:]:
+            found = getattr(found, part, None)
+        if not callable(found):
+            continue  # missing_names has said so
+        parameters = inspect.signature(found).parameters.values()
+        kinds = {parameter.kind for parameter in parameters}
+        known = {parameter.name for parameter in parameters}
+        takes_all = inspect.Parameter.VAR_KEYWORD in kinds and "unknown" not in known
+        for keyword in KEYWORD.findall(arguments):
+            if keyword not in known and not takes_all:
+                yield f"{name} takes no {keyword}="
+
+
+def missing_settings(code: str) -> Iterator[str]:
+    """Extras of ``pip install``, and variables of the environment, that nobody reads."""
+    for names in EXTRAS.findall(code):
+        for extra in names.split(","):
+            if extra not in extras():
+                yield f"there is no extra {extra}"
+    for name in VARIABLE.findall(code):
+        if name not in variables():
+            yield f"no program reads {name}"
+
+
+@functools.cache
+def extras() -> set[str]:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    return set(tomllib.loads(text)["project"]["optional-dependencies"])
+
+
+@functools.cache
+def variables() -> set[str]:
+    found: set[str] = set()
+    for folder in WITH_SETTINGS:
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix == ".py" or path.parent.name == ".ci":
+                found.update(VARIABLE.findall(path.read_text(encoding="utf-8")))
+    return found
+
+
+def missing_sources(code: str) -> Iterator[str]:
+    """Files of Python, by the end of the path, that are not in the repository."""
+    for name in SOURCE.findall(code):
+        is_other = (
+            Path(name).name in READERS_OWN or name.startswith("mynode/") or MADE_UP.search(name)
+        )
+        if not is_other and not any(path.endswith("/" + name) for path in sources()):
+            yield f"there is no file {name}"
+
+
+@functools.cache
+def sources() -> frozenset[str]:
+    folders = ("tinynode", "backends", "tests", "tools", "tutorials", "course_solutions")
+    return frozenset(
+        f"/{path.relative_to(ROOT).as_posix()}"
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+    )
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_names_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
@@ -149,6 +248,9 @@ def test_what_a_page_names_exists(page: Path) -> None:
     for code in code_of(text):
         if page.name not in OF_OTHER_TIMES:
             faults += missing_names(code)
+            faults += missing_keywords(code)
+            faults += missing_sources(code)
+        faults += missing_settings(code)
         for program, rest in COMMAND.findall(code):
             faults += faults_of_command(program, rest)
         faults += missing_files(code)
@@ -169,6 +271,21 @@ def test_faults_are_found() -> None:
     assert "no option --epoch" in fault
     assert list(faults_of_command("tinynode", " train digits --epochs 3")) == []
     assert list(faults_of_command("tools.gone", "")) == ["there is no module tools.gone"]
+    assert list(faults_of_command("tools.sizes", " --bass main")) == [
+        "tools.sizes has no option --bass"
+    ]
+    assert list(faults_of_command("tools.sizes", " --base main")) == []
+    assert list(missing_keywords("nn.Adam(model, rate=0.1) F.sum(x, axis=0)")) == [
+        "nn.Adam takes no rate="
+    ]
+    assert list(missing_settings("pip install -e '.[test,gone]'; TINYNODE_GONE=1")) == [
+        "there is no extra gone",
+        "no program reads TINYNODE_GONE",
+    ]
+    assert list(missing_settings("TINYNODE_DEVICE=fast")) == []
+    assert list(missing_sources("core/variable.py core/gone.py my.py")) == [
+        "there is no file core/gone.py"
+    ]
     assert list(missing_files("tinynode/core/gone.py")) == [
         "there is no file tinynode/core/gone.py"
     ]
