@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
@@ -205,6 +206,41 @@ def test_a_list_of_the_closure_of_a_function_inside() -> None:
         for gradient in compiled[:2]:
             assert number_of(gradient(X)) == [2.0 * factors[0], 6.0 * factors[0]]
         np.testing.assert_array_equal(compiled[2](X).array, np.eye(2) * 2.0 * factors[0])
+
+
+def scaled_sum(x: Any) -> Any:
+    return fn.sum(x * x * factor)
+
+
+def scaled_square(x: Any, theta: Any) -> Any:
+    return x * x - theta * factor
+
+
+slope = tn.gradient(scaled_sum)
+root = tn.custom_root(scaled_square, lambda theta: fn.sqrt(theta * factor))
+fixed_point = tn.custom_fixed_point(
+    lambda x, theta: theta * factor + 0.0 * x, lambda t: t * factor
+)
+
+
+@pytest.mark.parametrize(
+    ("function", "power"),
+    [
+        (lambda x: slope(x), 1.0),
+        (lambda x: root(x), 0.5),
+        (lambda x: fixed_point(x), 1.0),
+        (lambda x: tn.vmap(root)(x), 0.5),
+        (lambda x: tn.newton(scaled_square, 1.0, x), 0.5),
+    ],
+)
+def test_a_global_number_behind_a_transform(
+    function: Any, power: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of a transform's result that is a name of the module."""
+    compiled = tn.compile(function)
+    first = compiled(X).array
+    monkeypatch.setattr(sys.modules[__name__], "factor", 8.0)
+    np.testing.assert_allclose(compiled(X).array, 4.0**power * first)
 
 
 def test_arguments_of_a_partial() -> None:

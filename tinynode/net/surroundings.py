@@ -5,7 +5,7 @@ the eager one. A change of a list in the closure, of a mutable default or of a g
 noticed. The function is recorded anew then. Variables from outside are inputs of the net.
 
 The functions that it calls read from outside, too. Watched are those that it holds, such as the
-``f`` of ``gradient(f)``, and those of its module.
+``f`` of ``gradient(f)``, and those of its module, such as ``slope = gradient(f)``.
 
 Not watched are attributes of objects, functions of other modules, and a container that the
 function itself changes, such as a list of its calls.
@@ -133,7 +133,7 @@ def _may_follow(place: OutsideValue, function: FunctionType) -> bool:
     if isinstance(place.holder, CellType):
         return True
     if isinstance(value, FunctionType):
-        return value.__globals__ is function.__globals__
+        return value.__globals__ is function.__globals__ or _is_of_tinynode(value)
     return isinstance(value, Module | Wrapper | functools.partial)
 
 

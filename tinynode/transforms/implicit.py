@@ -529,10 +529,11 @@ def _implicit(
     chosen = solve if callable(solve) else SOLVERS[solve]
     title = f"{name}({getattr(solver, '__name__', type(solver).__name__)})"
     method = None if callable(solve) else solve
-    equation = Equation(title, optimality, solver, chosen, method, tolerance, solve_tolerance)
 
     @functools.wraps(solver)
     def implicit(*args: Any, **keywords: Any) -> Variable:
+        # made here: a compiled function watches the surroundings of the functions in this closure
+        equation = Equation(title, optimality, solver, chosen, method, tolerance, solve_tolerance)
         variables, treedef = flatten((args, keywords), title)
         return _solution(equation, variables, treedef)
 
