@@ -26,7 +26,6 @@ SHAPES = [
     ((5, 30, 40), (5, 40, 20)),
     ((2, 3, 30, 40), (2, 3, 40, 20)),
     ((1, 3000), (3000, 40)),
-    ((3000, 1), (1, 40)),
 ]
 UNSHARED = [((3000, 40), (40,)), ((40,), (40, 3000)), ((30, 40), (5, 40, 20))]
 
@@ -108,6 +107,27 @@ def test_other_products_are_numpys_on_one_thread(
     x, y = pair(left, right)
     np.testing.assert_array_equal(matrix_product(x, y), np.matmul(x, y))
     assert shares == [] and blas.history == [1, 3]
+
+
+@pytest.mark.parametrize("device", ["numpy", "strict"])
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((3000, 1), (1, 40)), ((3, 1), (5, 1, 4)), ((2, 1, 4, 1), (3, 1, 5)), ((0, 1), (1, 2))],
+)
+def test_a_column_times_a_row(left: Any, right: Any, device: str, blas: Blas, shares: Any) -> None:
+    x, y = pair(left, right)
+    a, b = (tn.get_device(device).from_host(z) for z in (x, y))
+    np.testing.assert_array_equal(tn.to_host(matrix_product(a, b)), np.matmul(x, y))
+    assert shares == [] and blas.history == []
+    with pytest.raises(ValueError, match=r"shape|dimension"):
+        matrix_product(*pair((3, 1), (3, 4)))
+
+
+def test_a_column_times_a_row_into_an_array() -> None:
+    x, y = pair((3, 1), (1, 4))
+    out = np.empty((3, 4), np.float32)
+    assert matrix_product(x, y, out) is out
+    np.testing.assert_array_equal(out, x * y)
 
 
 def test_small_products_leave_the_switch_alone(blas: Blas, shares: Any) -> None:

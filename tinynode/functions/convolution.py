@@ -288,18 +288,18 @@ class Conv2dGradW(FunctionNode):
         rows = self.windows.size[0] // len(layout.terms)
         shape = (gy.shape[1], x.shape[1] // self.groups, rows, self.windows.size[1])
         parts = [
-            xp.reshape(functools.reduce(operator.add, terms), shape)
+            xp.reshape(xp.matrix_transpose(functools.reduce(operator.add, terms)), shape)
             for terms in zip(*shares, strict=True)
         ]
         return (xp.astype(xp.concat(parts, axis=2), x.dtype, copy=False),)
 
     def _product(self, gradients: Array, columns: Array) -> Array:
-        """The sum over all stacks of gy columns: (groups, out / groups, channels / groups kh kw)
+        """The sum over all stacks of columns gy^T: (groups, channels / groups kh kw, out / groups)
 
         In float32 for float16: single products may be rounded, sums not.
         """
-        transposed = namespace_of(columns).matrix_transpose(columns)
-        products = widened_array(matrix_product(gradients, transposed))
+        transposed = namespace_of(columns).matrix_transpose(gradients)
+        products = widened_array(matrix_product(columns, transposed))
         return products[0, ...] if products.shape[0] == 1 else sum_array(products, axis=0)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:

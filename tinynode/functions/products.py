@@ -121,7 +121,7 @@ class MatMulOfTransposed(FunctionNode):
         self.retain_inputs((0, 1))
         x = x.mT if self.transpose_x else x
         y = y.mT if self.transpose_y else y
-        return (product_of_matrices(x, y),)
+        return (matrix_product(x, y),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
@@ -155,17 +155,6 @@ def times_transposed(x: Variable, y: Variable) -> Variable:
     if x.ndim == y.ndim == 2:
         return MatMulOfTransposed(False, True).apply((x, y))[0]
     return MatMul().apply((x, transposed(y)))[0]
-
-
-def product_of_matrices(x: Array, y: Array) -> Array:
-    """x @ y, of two matrices.
-
-    A column times a row is a product of elements. NumPy's ``matmul`` takes up to five times
-    as long.
-    """
-    if x.shape[1] == 1:
-        return x * y
-    return matrix_product(x, y)
 
 
 FEW_ROWS, MANY_COLUMNS = range(8, 129), 128
