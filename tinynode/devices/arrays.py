@@ -324,6 +324,19 @@ def put(array: Array, key: Any, value: Any) -> Array:
     return array
 
 
+def put_product(array: Array, key: Any, value: Array) -> Array:
+    """The array multiplied by a value at a basic index; otherwise as ``put``."""
+    if type(array) is numpy.ndarray:
+        part = array[key]
+        part *= value
+        return array
+    backend = backend_of(array)
+    if supports(backend, FunctionalWrites):
+        return backend.put(array, key, array[key] * value)
+    array[key] *= value
+    return array
+
+
 def put_sum(array: Array, key: Any, value: Array) -> Array:
     """The array with a value added at a basic index; otherwise as ``put``."""
     backend = backend_of(array)

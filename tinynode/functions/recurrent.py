@@ -13,12 +13,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy
+
 from tinynode.configuration import config, force_backprop_mode
 from tinynode.core.backprop import grad
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, any_true, is_integer, namespace_of, put, sum_array
+from tinynode.devices import (
+    Array,
+    Arrays,
+    any_true,
+    is_integer,
+    namespace_of,
+    put,
+    put_product,
+    sum_array,
+)
 from tinynode.devices.products import matrix_product
 from tinynode.errors import OperandError, describe
 from tinynode.functions.activation import relu
@@ -263,6 +274,13 @@ class _StepsGradient(FunctionNode):
         return matrix_product(flat.mT, xp.reshape(before, (rows, before.shape[2])))
 
 
+def tanh_over(x: Array) -> Array:
+    """tanh(x) for a new array x: in the memory of x, if NumPy made x."""
+    if type(x) is numpy.ndarray:
+        return numpy.tanh(x, out=x)
+    return namespace_of(x).tanh(x)
+
+
 def steps_in_order(steps: int, reverse: bool) -> range:
     """The numbers of the steps, from the first computed to the last."""
     return range(steps - 1, -1, -1) if reverse else range(steps)
@@ -273,7 +291,7 @@ class LSTMSteps(_AllSteps):
 
     x: (steps, n, 4 h), the input's part of the gates i, f, g, o, with all biases; the first state
     h and c: (n, h), w: (4 h, h) -> y and c: (steps, n, h), the states after each step, and gates:
-    (steps, n, 4 h), kept for backward.
+    (steps, 4, n, h), kept for backward.
     The gradients are those of ``LSTMStepsGrad``.
     """
 
@@ -293,24 +311,32 @@ class LSTMSteps(_AllSteps):
         # far below 0, the error is that of a number near 1
         scale = xp.full((4, 1, 1), 0.5, dtype=x.dtype, device=x.device)
         scale = put(scale, (2, ...), 1.0)  # the gate g is a tanh
+        weight = xp.empty((4, size, size), dtype=w.dtype, device=w.device)
+        weight = put(weight, ..., xp.matrix_transpose(xp.reshape(w, (4, size, size))))
+        weight *= scale
+        # without broadcasting: NumPy then takes half of the time
+        scale = scale + xp.zeros((4, n, size), dtype=x.dtype, device=x.device)
         shift = 1.0 - scale
         # the gates come first, so each gate of a step is a whole block of memory
-        of_x = xp.permute_dims(xp.reshape(x, (steps, n, 4, size)), (0, 2, 1, 3)) * scale
-        weight = xp.matrix_transpose(xp.reshape(w, (4, size, size)) * scale)
+        of_x = xp.permute_dims(xp.reshape(x, (steps, n, 4, size)), (0, 2, 1, 3))
         gates = xp.empty((steps, 4, n, size), dtype=x.dtype, device=x.device)
+        gates = put(gates, ..., of_x)
+        gates *= scale
         y = xp.empty((steps, n, size), dtype=x.dtype, device=x.device)
         cells = xp.empty((steps, n, size), dtype=x.dtype, device=x.device)
         for t in steps_in_order(steps, self.reverse):
-            z = matrix_product(h, weight)
-            z += of_x[t, ...]
-            z = xp.tanh(z)
+            given = gates[t, ...]  # of NumPy, a view that receives the gates
+            z = given
+            z += matrix_product(h, weight)
+            z = tanh_over(z)
             z *= scale
             z += shift
             c = z[1, ...] * c
             c += z[0, ...] * z[2, ...]
             h = xp.tanh(c)
             h *= z[3, ...]
-            gates = put(gates, (t, ...), z)
+            if z is not given:
+                gates = put(gates, (t, ...), z)
             cells = put(cells, (t, ...), c)
             y = put(y, (t, ...), h)
         return y, cells, gates
@@ -343,9 +369,9 @@ class LSTMStepsGrad(_StepsGradient):
         i, f, g, o = [gates[:, k, ...] for k in range(4)]
         of_c = o - y * xp.tanh(c)  # o (1 - tanh(c)^2), since y = o tanh(c)
         # what a gradient is multiplied by, for all steps at once
-        factors = xp.stack(
-            [g * i * (1.0 - i), before * f * (1.0 - f), i * (1.0 - g * g), y * (1.0 - o)], axis=1
-        )
+        factors = 1.0 - gates
+        for k, factor in enumerate((i * g, before * f, i * (1.0 + g), y)):
+            factors = put_product(factors, (slice(None), k, ...), factor)
         gx = xp.empty((steps, n, 4, size), dtype=c.dtype, device=c.device)
         gh = xp.zeros((n, size), dtype=c.dtype, device=c.device)
         gc = xp.zeros((n, size), dtype=c.dtype, device=c.device)
@@ -355,9 +381,9 @@ class LSTMStepsGrad(_StepsGradient):
             gc += gh * of_c[t, ...]
             if 1 in self.given:
                 gc += given[-1][t, ...]
-            first = factors[t, :3, ...] * gc
-            gx = put(gx, (t, ..., slice(0, 3), slice(None)), xp.permute_dims(first, (1, 0, 2)))
-            gx = put(gx, (t, ..., 3, slice(None)), factors[t, 3, ...] * gh)
+            factors = put_product(factors, (t, slice(0, 3), ...), gc)
+            factors = put_product(factors, (t, 3, ...), gh)
+            gx = put(gx, (t, ...), xp.permute_dims(factors[t, ...], (1, 0, 2)))
             gh = matrix_product(xp.reshape(gx[t, ...], (n, 4 * size)), w)
             gc *= f[t, ...]
         gx = xp.reshape(gx, (steps, n, 4 * size))
