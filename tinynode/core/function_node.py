@@ -433,8 +433,9 @@ class FunctionNode(HookOwner):
             return ()
         if thread_state.array_device is not None:
             return self.retained_input_data
-        pairs = zip(self.retained_input_indexes, self.retained_input_data, strict=True)
-        return self.for_backward([variable_holding(self.inputs[i], x) for i, x in pairs])
+        data = self.retained_input_data
+        positions = enumerate(self.retained_input_indexes)
+        return self.for_backward([variable_holding(self.inputs[i], data[k]) for k, i in positions])
 
     def get_retained_outputs(self) -> tuple[Variable, ...]:
         """The retained outputs as Variables, in the order of the indexes; ``()`` if none.
@@ -446,7 +447,8 @@ class FunctionNode(HookOwner):
         if thread_state.array_device is not None:
             return self.retained_output_data
         retained: list[Any] = []
-        for i, array in zip(self.retained_output_indexes, self.retained_output_data, strict=True):
+        for k, i in enumerate(self.retained_output_indexes):
+            array = self.retained_output_data[k]
             node = self.outputs[i]()
             if array is None:
                 retained.append(None)
