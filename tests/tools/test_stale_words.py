@@ -257,6 +257,30 @@ def test_what_a_page_names_exists(page: Path) -> None:
     assert sorted(set(faults)) == []
 
 
+SAID_BY_ITSELF = {"--help", "--version"}
+
+
+def commands_and_options(parser: argparse.ArgumentParser, words: str) -> Iterator[tuple[str, str]]:
+    """Each command below a parser, and each long option, with the words that lead there."""
+    for option in parser._option_string_actions:
+        if option.startswith("--") and option not in SAID_BY_ITSELF:
+            yield words, option
+    for name, inner in (subparsers_of(parser) or {}).items():
+        yield words, name
+        yield from commands_and_options(inner, f"{words} {name}")
+
+
+@pytest.mark.parametrize("program", FOLDERS_OF_PROGRAMS)
+def test_a_page_names_each_command_and_option(program: str) -> None:
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    code = "\n".join(code for text in texts for code in code_of(text))
+    known = set(re.findall(r"(?<![\w-])(?:--)?[a-z][a-z-]*(?![\w-])", code))
+    missing = [
+        pair for pair in commands_and_options(parser_of(program), program) if pair[1] not in known
+    ]
+    assert missing == [], "name them on a page, such as docs/course-commands.md"
+
+
 def test_faults_are_found() -> None:
     assert list(missing_names("tn.no_such_thing(x), tn.compile(F.nothing)")) == [
         "tn.no_such_thing",
