@@ -156,6 +156,15 @@ def test_ratios_are_taken_round_by_round(measure: Any) -> None:
     assert measure.median_ratio([1.0, 20.0, 3.0], [2.0, 40.0, 1.0]) == 0.5
 
 
+def test_chosen_kernels_stand_above_the_figures(
+    measure: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    assert "cores, NumPy's products for Haswell; one thread" in measure.describe_setting(["numpy"])
+    monkeypatch.delenv("OPENBLAS_CORETYPE")
+    assert "cores; one thread" in measure.describe_setting(["numpy"])
+
+
 @pytest.mark.parametrize("job", [pytest.param("tiny-gpt", marks=pytest.mark.long), "pinn"])
 def test_a_job_stays_below_its_limit(job: str) -> None:
     measure = {"tiny-gpt": "held-out loss", "pinn": "largest error"}[job]

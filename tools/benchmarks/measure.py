@@ -38,7 +38,13 @@ def describe_setting(libraries: Iterable[str]) -> str:
     """Versions and machine in a few words, to stand above a table."""
     versions = [f"{name} {importlib.metadata.version(name)}" for name in libraries]
     machine = f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores"
-    return f"{', '.join(versions)}; {machine}; one thread"
+    return f"{', '.join(versions)}; {machine}{chosen_kernels()}; one thread"
+
+
+def chosen_kernels() -> str:
+    """The kernels of OpenBLAS, if a variable chooses them: NumPy has them, PyTorch has its own."""
+    kernels = os.environ.get("OPENBLAS_CORETYPE")
+    return f", NumPy's products for {kernels}" if kernels else ""
 
 
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
