@@ -71,6 +71,7 @@ __all__ = [
     "diagnose",
     "distributed",
     "enable_grad",
+    "fixed_point",
     "force_backprop_mode",
     "forget",
     "functions",
@@ -124,6 +125,7 @@ _LATE = {
     "compile": "tinynode.net.compile",
     "custom_fixed_point": "tinynode.transforms",
     "custom_root": "tinynode.transforms",
+    "fixed_point": "tinynode.transforms",
     "diagnose": "tinynode.doctor",
     "distributed": "tinynode.distributed",
     "forget": "tinynode.transforms.checkpoint",
@@ -172,6 +174,7 @@ if typing.TYPE_CHECKING:
     from tinynode.nn.summary import summary as summary
     from tinynode.transforms import custom_fixed_point as custom_fixed_point
     from tinynode.transforms import custom_root as custom_root
+    from tinynode.transforms import fixed_point as fixed_point
     from tinynode.transforms import gradient as gradient
     from tinynode.transforms import hessian as hessian
     from tinynode.transforms import hvp as hvp

@@ -18,11 +18,11 @@ from tinynode import functions, interop, show
 TINYNODE = """
 Backend Device Fallback Function FunctionAdapter FunctionHook FunctionNode TinynodeError Variable
 VariableNode __version__ array_api array_namespace as_array as_variable asarray backward checkpoint
-compile config custom_fixed_point custom_root diagnose distributed enable_grad force_backprop_mode
-forget functions get_device global_config grad gradient gradient_check hessian hooks hvp interop
-is_debug jacfwd jacobian jacrev jvp linearize namespace_of net newton nn no_backprop_mode no_grad
-random register_backend seed set_debug show summary synchronize testing to_host trace transforms
-using_config using_device value_and_grad vjp vmap
+compile config custom_fixed_point custom_root diagnose distributed enable_grad fixed_point
+force_backprop_mode forget functions get_device global_config grad gradient gradient_check hessian
+hooks hvp interop is_debug jacfwd jacobian jacrev jvp linearize namespace_of net newton nn
+no_backprop_mode no_grad random register_backend seed set_debug show summary synchronize testing
+to_host trace transforms using_config using_device value_and_grad vjp vmap
 """
 
 NET = """

@@ -521,6 +521,50 @@ def test_newton() -> None:
         tn.newton(square, 100.0, 4.0, steps=2)
 
 
+def cosine(x: Any, theta: Any) -> tn.Variable:
+    return functions.cos(x) * theta
+
+
+def test_fixed_point() -> None:
+    theta = tn.Variable(np.array([1.0, 0.5]))
+    x = tn.fixed_point(cosine, 0.0, theta)
+    np.testing.assert_allclose(x.array, np.cos(x.array) * theta.array, rtol=1e-11)
+    assert x.creator is None and not x.requires_grad
+    assert tn.fixed_point(cosine, 0.0, np.ones(2, dtype="float32")).dtype == np.float32
+    assert tn.fixed_point(cosine, np.ones((0, 2)), 1.0).shape == (0, 2)
+    with pytest.raises(ConvergenceError, match=r"fixed_point: 5 steps did not .*tn\.newton"):
+        tn.fixed_point(cosine, 0.0, theta, steps=5)
+    with pytest.raises(OperandError, match="fixed_point: the first guess is"):
+        tn.fixed_point(lambda x: functions.sum(x), np.ones(2))
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+def test_a_layer_with_fixed_point_compiled(device: str, mapped: bool) -> None:
+    """To second order, beside the formula x' = cos(x) / (1 + theta sin(x))."""
+
+    def solver(theta: tn.Variable) -> tn.Variable:
+        return tn.fixed_point(cosine, 0.5, theta)
+
+    root = tn.custom_fixed_point(cosine, solver)
+    slope = tn.gradient(lambda theta: functions.sum(root(theta)))
+    curve = tn.gradient(lambda theta: functions.sum(slope(theta)))
+    ways = [tn.compile(tn.vmap(f) if mapped else f) for f in (root, slope, curve)]
+    for seed in range(3):
+        t = np.random.default_rng(seed).uniform(0.2, 0.8, size=(2, 3))
+        theta = tn.asarray(t, device=device, requires_grad=True)
+        x, dx, ddx = [tn.to_host(f(theta)) for f in ways]
+        scale = 1 + t * np.sin(x)
+        first = np.cos(x) / scale
+        second = -(2 * np.sin(x) * first + t * np.cos(x) * first**2) / scale
+        np.testing.assert_allclose(x, t * np.cos(x), rtol=1e-10)
+        np.testing.assert_allclose(dx, first, rtol=1e-9)
+        np.testing.assert_allclose(ddx, second, rtol=1e-8)
+    (recording,) = ways[0].recordings
+    types = {operator.type for operator in recording.trace.net.flattened()}
+    assert "fixed_point" in types and "solver_call" not in types
+
+
 @pytest.mark.parametrize("double", [False, True])
 def test_captured_variables_that_depend_on_each_other_count_once(double: bool) -> None:
     w = tn.Variable(np.array([2.0, 3.0]))

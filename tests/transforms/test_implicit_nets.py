@@ -60,15 +60,25 @@ def ridge(device: str, solve: Any = "cg") -> Callable[[Any], Any]:
 
 
 def layer(device: str, solve: Any = "gmres") -> Callable[[Any], Any]:
-    """A fixed point by a loop of a fixed length."""
+    """A fixed point by ``tn.fixed_point``."""
     W = constant(0.4 * np.linalg.qr(draw(6, 6))[0], device)
 
     def step(z: Any, x: Any) -> Any:
         return functions.tanh(functions.matmul(W, z) + x)
 
+    fixed = tn.custom_fixed_point(step, lambda x: tn.fixed_point(step, x, x), solve=solve)
+    return lambda x: functions.sum(fixed(x) ** 2)
+
+
+def loop_of_a_fixed_length(device: str, solve: Any = "gmres") -> Callable[[Any], Any]:
+    """Sixty operators in the place of a loop."""
+
+    def step(z: Any, x: Any) -> Any:
+        return 0.3 * functions.sin(z) + x
+
     def loop(x: Any) -> Any:
         z = x
-        for _ in range(40):
+        for _ in range(20):
             z = step(z, x)
         return z
 
@@ -76,7 +86,7 @@ def layer(device: str, solve: Any = "gmres") -> Callable[[Any], Any]:
     return lambda x: functions.sum(fixed(x) ** 2)
 
 
-PROGRAMS = [system, ridge, layer]
+PROGRAMS = [system, ridge, layer, loop_of_a_fixed_length]
 
 
 def ways(f: Callable[[Any], Any]) -> dict[str, Callable[[Any], Any]]:

@@ -3,15 +3,20 @@
 ``gradients`` has value_and_grad, gradient and hvp; ``linear`` has vjp, jvp and linearize;
 ``jacobians`` has jacrev, jacfwd and hessian, with sparse patterns in ``colouring``. Each one calls
 the function on fresh Variables, and differentiates the recorded graph with ``tinynode.grad``.
-``implicit`` has custom_root, custom_fixed_point and newton, and ``implicit_operators`` has their
-operators in nets. ``vmap`` calls the function on
-Variables with a hidden axis; ``batching`` has the border of the hidden axis. Transforms compose:
-one may stand in the function of another.
+``implicit`` has custom_root, custom_fixed_point, newton and fixed_point; ``implicit_operators``
+has the operators of nets. ``vmap`` calls the function on Variables with a hidden axis;
+``batching`` has the border of the hidden axis. Transforms compose: one may stand in the function
+of another.
 """
 
 from tinynode.transforms.batching import batched, is_lifted, note_move
 from tinynode.transforms.gradients import gradient, hvp, value_and_grad
-from tinynode.transforms.implicit import custom_fixed_point, custom_root, newton
+from tinynode.transforms.implicit import (
+    custom_fixed_point,
+    custom_root,
+    fixed_point,
+    newton,
+)
 from tinynode.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
 from tinynode.transforms.linear import jvp, linearize, vjp
 from tinynode.transforms.linear_map import LinearMap
@@ -25,6 +30,7 @@ __all__ = [
     "custom_fixed_point",
     "custom_root",
     "finish_write",
+    "fixed_point",
     "gradient",
     "hessian",
     "hvp",

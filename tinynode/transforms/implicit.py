@@ -34,7 +34,14 @@ from tinynode.core.conversion import asarray
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.hooks import is_recording_net, thread_state
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Arrays, Device, current_device, is_floating, only_axes_of
+from tinynode.devices import (
+    Arrays,
+    Device,
+    below,
+    current_device,
+    is_floating,
+    only_axes_of,
+)
 from tinynode.errors import ConvergenceError, OperandError, TraceError, describe
 from tinynode.functions import astype, broadcast_to, reshape
 from tinynode.net.body import body_of
@@ -42,13 +49,14 @@ from tinynode.net.recorder import without_hooks
 from tinynode.net.structure import flatten, unflatten
 from tinynode.transforms.captures import Captures, cut_inputs, standing_in
 from tinynode.transforms.implicit_operators import (
+    FixedPoint,
+    Loop,
     Newton,
     Root,
     check_root,
     cut,
     default_root_tolerance,
-    jacobians,
-    newton_step_limit,
+    is_small,
     not_connected,
     refuse_examples,
 )
@@ -60,8 +68,6 @@ from tinynode.transforms.linear_solvers import (
     default_tolerance,
     dense,
     eps,
-    largest,
-    solve_blocks,
     solved,
 )
 from tinynode.transforms.vmap import vmap
@@ -621,16 +627,58 @@ def newton(
     Raises:
         ConvergenceError: the number of steps was not enough, or a Jacobian is singular.
     """
-    x = asarray(x0, requires_grad=False)
     variables, treedef = flatten((args, {}), "newton")
+    x = _first_guess(x0, variables)
 
     def residual(x: Variable, *values: Variable) -> Any:
         return optimality(x, *unflatten(treedef, values)[0])
 
-    return _newton_root(residual, x, variables, steps, tolerance)
+    return _looped(Newton, residual, x, variables, steps, tolerance)
 
 
-def _newton_root(
+def fixed_point(
+    f: Callable[..., Any], x0: Any, *args: Any, steps: int = 1000, tolerance: float = 1e-12
+) -> Variable:
+    """A fixed point by repeated calls of a function, without a graph.
+
+    x = f(x, theta):   x0: (s), theta: ... -> x: (s).   A step: f(x, theta)
+
+    A solver for ``custom_fixed_point``:
+
+        def solver(theta):
+            return tn.fixed_point(f, x0, theta)
+
+    Args:
+        f: as for ``custom_fixed_point``.
+        x0: the first guess; a number stands for each unknown.
+        args: the other arguments of ``f``.
+        steps: the largest number of steps.
+        tolerance: as for ``newton``.
+
+    Raises:
+        ConvergenceError: the number of steps was not enough.
+    """
+    variables, treedef = flatten((args, {}), "fixed_point")
+    x = _first_guess(x0, variables)
+
+    def next_point(x: Variable, *values: Variable) -> Any:
+        return f(x, *unflatten(treedef, values)[0])
+
+    return _looped(FixedPoint, next_point, x, variables, steps, tolerance)
+
+
+def _first_guess(x0: Any, values: Sequence[Variable]) -> Variable:
+    """The first guess as a Variable; a number or an array lies on the device of the values."""
+    if isinstance(x0, Variable) or not values:
+        return asarray(x0, requires_grad=False)
+    device = values[0].device
+    while below(device) is not None:  # inside of vmap
+        device = below(device)
+    return asarray(x0, device=device, requires_grad=False)
+
+
+def _looped(
+    loop: type[Loop],
     f: Callable[..., Any],
     x: Variable,
     values: Sequence[Variable],
@@ -638,33 +686,34 @@ def _newton_root(
     tolerance: float,
     batch: int = 0,
 ) -> Variable:
-    """A root of f(x, *values), from a first guess x."""
+    """The result of a loop with f(x, *values), from a first guess x."""
     whole = whole_batch((x, *values))
     if whole is not None:
 
-        def root_of_all(x: Variable, *values: Variable) -> Variable:
-            return _newton_root(vmap(f), x, values, steps, tolerance, batch + 1)
+        def of_all(x: Variable, *values: Variable) -> Variable:
+            return _looped(loop, vmap(f), x, values, steps, tolerance, batch + 1)
 
-        return whole.outside(root_of_all, "newton").detach()
+        return whole.outside(of_all, loop.title).detach()
+    x = _fitting_guess(loop, f, x, values, batch)
+    tolerance = max(tolerance, 4 * eps(x))
     if is_recording_net():
-        return _recorded_newton(f, x, values, steps, tolerance, batch)
-    x = _fitting_guess(f, x, values, batch)
+        leaves = [wrap_array(v.raw, v.device, is_floating(v.raw)) for v in (x, *values)]
+        body, captured = body_of(f, leaves, "equation")
+        with no_backprop_mode():
+            node = loop(body, batch, steps, tolerance, x.device)
+            return node.apply((x, *values, *captured))[0]
     if not x.size:
         return x
-    for _ in range(steps):
-        leaf = wrap_array(x.raw, x.device, True)
-        with force_backprop_mode():
-            r = f(leaf, *values)
-        with no_backprop_mode():
-            step = solve_blocks("newton", jacobians(r, leaf, batch), r)
-            x = x - step
-        if largest(step) <= max(tolerance, 4 * eps(x)) * max(1.0, largest(x)):
-            return wrap_array(x.raw, x.device, False)
-    raise newton_step_limit("newton", steps, largest(step))
+    with no_backprop_mode():
+        for _ in range(steps):
+            x, change = loop.step(lambda x: f(x, *values), x, batch)
+            if is_small(change, x, tolerance):
+                return wrap_array(x.raw, x.device, False)
+    raise loop.not_converged(steps, change)
 
 
 def _fitting_guess(
-    f: Callable[..., Any], x: Variable, values: Sequence[Variable], batch: int
+    loop: type[Loop], f: Callable[..., Any], x: Variable, values: Sequence[Variable], batch: int
 ) -> Variable:
     """The first guess in the dtype of the equation; a number stands for each unknown."""
     with no_backprop_mode():
@@ -677,24 +726,7 @@ def _fitting_guess(
     if not isinstance(r, Variable) or r.shape != x.shape:
         label = r.label if isinstance(r, Variable) else describe(r)
         raise OperandError(
-            f"newton: the first guess is {x.label}, so the equation must give a Variable of this "
-            f"shape; it gave {label}. One equation for each unknown."
+            f"{loop.title}: the first guess is {x.label}, so the equation must give a Variable of "
+            f"this shape; it gave {label}. One equation for each unknown."
         )
     return x
-
-
-def _recorded_newton(
-    f: Callable[..., Any],
-    x: Variable,
-    values: Sequence[Variable],
-    steps: int,
-    tolerance: float,
-    batch: int,
-) -> Variable:
-    """The operator ``Newton``, while a net is recorded."""
-    x = _fitting_guess(f, x, values, batch)
-    leaves = [wrap_array(v.raw, v.device, is_floating(v.raw)) for v in (x, *values)]
-    body, captured = body_of(f, leaves, "equation")
-    node = Newton(body, batch, steps, max(tolerance, 4 * eps(x)), x.device)
-    with no_backprop_mode():
-        return node.apply((x, *values, *captured))[0]

@@ -114,22 +114,23 @@ class _WithBody(FunctionNode):
         return wrap_array(array, self.output_device, False)
 
 
-@register_op()
-class Newton(_WithBody):
-    """x with F(x, theta) = 0, by Newton's method from a first guess.
-
-    x0: (s), theta: ... -> x: (s).   A step: x - (dF/dx)^-1 F(x, theta). No gradient.
+class Loop(_WithBody):
+    """Base of the loops: steps from a first guess, until a step is small.
 
     Args:
-        body: F, of (x, theta ...).
+        body: the function of (x, theta ...).
         batch: the number of leading axes of x with independent systems.
         steps: the largest number of steps.
         tolerance: the method ends at a smaller step, relative to max(1, |x|).
         device: the device of all inputs.
 
-    Raises:
-        ConvergenceError: the number of steps was not enough, or a Jacobian is singular.
+    Attributes:
+        title: the name of the public function.
+        advice: a sentence for a loop without a small step.
     """
+
+    title = ""
+    advice = ""
 
     def __init__(
         self, body: Body, batch: Batch, steps: Steps, tolerance: Tolerance, device: Device
@@ -138,34 +139,87 @@ class Newton(_WithBody):
         self.steps: int = checked(self, "steps", steps)
         self.tolerance: float = checked(self, "tolerance", tolerance)
 
+    @staticmethod
+    def step(f: MatVec, x: Variable, batch: int) -> tuple[Variable, Variable]:
+        """The next x, and the step, for a function f of x alone."""
+        raise NotImplementedError
+
     def forward(self, inputs: Arrays) -> Arrays:
         self._check(inputs)
         x, rest = inputs[0], inputs[1:]
         if 0 in x.shape:
             return (x,)
         with without_hooks():
-            step = self.body.derived(
-                f"newton_step_{self.batch}", [*map(self._variable, inputs)], self._step
-            )
+            examples = [self._variable(array) for array in inputs]
+            step = self.body.derived(f"{self.title}_step_{self.batch}", examples, self._step)
             for _ in range(self.steps):
                 try:
                     x, change = step.run((x, *rest), self.output_device)
                 except ValueError as error:  # the array library's LinAlgError
                     raise ConvergenceError(
-                        f"newton: a step of {x.size} unknowns failed: {error}. Begin at another "
-                        "point, where the Jacobian is not singular."
+                        f"{self.title}: a step of {x.size} unknowns failed: {error}. Begin at "
+                        "another point, where the Jacobian is not singular."
                     ) from error
-                if largest(change) <= self.tolerance * max(1.0, largest(x)):
+                if is_small(change, x, self.tolerance):
                     return (x,)
-        raise newton_step_limit("newton", self.steps, largest(change))
+        raise self.not_converged(self.steps, change)
 
     def _step(self, x: Variable, *rest: Variable) -> tuple[Variable, Variable]:
-        """The next x, and the step."""
+        return self.step(lambda x: self.body.apply((x, *rest))[0], x, self.batch)
 
-        x = cut(x, False)  # a leaf, for the derivatives
-        (r,) = self.body.apply((x, *rest))
-        change = solve_blocks("newton", jacobians(r, x, self.batch), r)
+    @classmethod
+    def not_converged(cls, steps: int, change: Any) -> ConvergenceError:
+        """The error after the last step."""
+        return ConvergenceError(
+            f"{cls.title}: {steps} steps did not converge: the last is {largest(change):.3g} "
+            f"long. {cls.advice}"
+        )
+
+
+def is_small(change: Any, x: Any, tolerance: float) -> bool:
+    """True for a step that is small beside x."""
+    return largest(change) <= tolerance * max(1.0, largest(x))
+
+
+@register_op()
+class Newton(Loop):
+    """x with F(x, theta) = 0, by Newton's method from a first guess.
+
+    x0: (s), theta: ... -> x: (s).   A step: x - (dF/dx)^-1 F(x, theta). No gradient.
+
+    Raises:
+        ConvergenceError: the number of steps was not enough, or a Jacobian is singular.
+    """
+
+    title = "newton"
+    advice = "Begin nearer to the root, or raise steps."
+
+    @staticmethod
+    def step(f: MatVec, x: Variable, batch: int) -> tuple[Variable, Variable]:
+        leaf = cut(x, False)
+        with force_backprop_mode():
+            r = f(leaf)
+        change = solve_blocks("newton", jacobians(r, leaf, batch), r)
         return x - change, change
+
+
+@register_op()
+class FixedPoint(Loop):
+    """x with x = f(x, theta), by steps from a first guess.
+
+    x0: (s), theta: ... -> x: (s).   A step: f(x, theta). No gradient.
+
+    Raises:
+        ConvergenceError: the number of steps was not enough.
+    """
+
+    title = "fixed_point"
+    advice = "Begin nearer to the solution, raise steps, or use tn.newton for f(x) - x."
+
+    @staticmethod
+    def step(f: MatVec, x: Variable, batch: int) -> tuple[Variable, Variable]:
+        y = f(x)
+        return y, y - x
 
 
 @register_op()
@@ -406,12 +460,4 @@ def not_connected(name: str) -> str:
         f"{name}: the value of the equation has no recorded connection to the solution x, so the "
         "Jacobian is zero. If the equation is a gradient by tn.grad, compute the gradient with "
         "enable_double_backprop=True."
-    )
-
-
-def newton_step_limit(name: str, steps: int, last: float) -> ConvergenceError:
-    """The error of Newton's method after the last step."""
-    return ConvergenceError(
-        f"{name}: {steps} steps did not converge: the last is {last:.3g} long. Begin "
-        "nearer to the root, or raise steps."
     )
