@@ -348,7 +348,7 @@ class Block:
         del entries[place]
 
     def __del__(self) -> None:
-        while self.entries:
+        while getattr(self, "entries", ()):  # none if Ctrl-C stopped the making
             self.__exit__()
 
 

@@ -90,6 +90,8 @@ def surroundings() -> dict[str, Any]:
 def put_back(before: dict[str, Any]) -> None:
     vars(tn.config).clear()
     vars(tn.config).update(before["settings"])
+    thread_state.array_device = before["device of a pass on arrays"]
+    hidden_axes.stack[:] = before["axes of vmap"]
     thread_state.hooks.clear()
     thread_state.hooks.update(before["hooks"])
 

@@ -71,12 +71,12 @@ class Sweep:
         """Run the backward of each function in reach; gives the remaining gradients."""
         outer = thread_state.array_device
         thread_state.array_device = self.table.device
-        step = self.step
         heap = self.heap
         try:
-            while heap:
-                step(heappop(heap)[2])
-            return self.table.finish()
+            while True:  # Python 3.12 and later put the jump of ``while heap`` outside of the try
+                if not heap:
+                    return self.table.finish()
+                self.step(heappop(heap)[2])
         finally:
             thread_state.array_device = outer  # Ctrl-C may come before an ``__exit__``
 
