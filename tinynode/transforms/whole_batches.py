@@ -78,8 +78,8 @@ class OfWholeBatch(FunctionNode):
         gys = [gy for gy in grad_outputs if gy is not None]
 
         def pullback(*values: Variable) -> Sequence[Variable | None]:
-            inner = [_end(x) for x in values[: len(xs)]]
-            with force_backprop_mode():
+            with force_backprop_mode():  # also for the copies of ``_end``
+                inner = [_end(x) for x in values[: len(xs)]]
                 ys = self.f(*inner)
             return grad(
                 [y for i, y in enumerate(ys) if y is not None and i in given],
