@@ -1114,3 +1114,42 @@ def test_forward_mode_of_a_compiled_vmap_with_labels_from_outside() -> None:
         np.testing.assert_array_equal(tn.jacfwd(way)(g).array, expected)
         with tn.no_grad():
             np.testing.assert_array_equal(tn.jacfwd(way)(tn.Variable(g)).array, expected)
+
+
+DECOMPOSITIONS: dict[str, Callable[[Any], Any]] = {
+    "svd": lambda a: F.sum(F.linalg.svd(a, full_matrices=False).S ** 3),
+    "svdvals": lambda a: F.sum(F.linalg.svdvals(a)),
+    "pinv": lambda a: F.sum(F.linalg.pinv(a)),
+    "eigh": lambda a: F.sum(F.linalg.eigh(a).eigenvalues ** 3),
+    "eigvalsh": lambda a: F.max(F.linalg.eigvalsh(a)),
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", DECOMPOSITIONS)
+def test_a_matrix_with_nan_spoils_its_own_example_only(name: str, device: str) -> None:
+    f = DECOMPOSITIONS[name]
+    matrices = host(normal(4, 3, 3))
+    matrices = matrices + np.swapaxes(matrices, 1, 2)
+    matrices[1, 2, 0], matrices[2, 1, 1] = np.nan, np.inf
+    x = tn.asarray(matrices, device=device)
+    value, gradient = tn.vmap(tn.value_and_grad(f))(x)
+    stacks = tn.vmap(tn.vmap(f))(F.stack([x, x[::-1]]))
+    with np.errstate(all="ignore"):
+        compiled = tn.compile(tn.vmap(f))(x)
+        eager = tn.vmap(f)(x)
+    for i in (0, 3):
+        expected = tn.value_and_grad(f)(x[i])
+        np.testing.assert_allclose(host(value)[i], host(expected[0]), rtol=1e-10)
+        np.testing.assert_allclose(host(gradient)[i], host(expected[1]), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(host(stacks)[:, i], host(value)[[i, 3 - i]], rtol=1e-10)
+    assert np.isnan(host(value)[1:3]).all() and np.isnan(host(stacks)[:, 1:3]).all()
+    np.testing.assert_allclose(host(compiled), host(eager), rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", DECOMPOSITIONS)
+def test_a_stack_with_nan_in_each_matrix_is_refused(name: str) -> None:
+    x = tn.asarray(np.full((2, 3, 3), np.nan))
+    for f in (DECOMPOSITIONS[name], tn.vmap(DECOMPOSITIONS[name])):
+        with pytest.raises(np.linalg.LinAlgError, match=r"Look for NaN"):
+            f(x)

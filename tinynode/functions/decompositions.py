@@ -17,7 +17,14 @@ from tinynode.core.array_arguments import constant_beside, raw_of
 from tinynode.core.conversion import as_flag
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, all_true, is_float16, namespace_of
+from tinynode.devices import (
+    Array,
+    Arrays,
+    all_true,
+    is_float16,
+    namespace_of,
+    without_hidden_axes,
+)
 from tinynode.errors import OperandError, dtype_name
 from tinynode.functions import guards
 from tinynode.functions.operands import as_operand
@@ -79,18 +86,27 @@ def named_call(function: str, routine: Callable[..., Any], *matrices: Array, cur
         ) from None
 
 
-def call_on_finite(function: str, routine: Callable[..., Any], x: Array) -> Any:
+def call_on_finite(
+    function: str, routine: Callable[..., Any], x: Array, read: Array | None = None
+) -> Any:
     """The results of a routine for stacks; a matrix with NaN or infinities gives NaN.
 
-    Where the routine is singular values, one such matrix may stop it for the whole stack, by
-    versions of LAPACK. A mask may hide the matrix, and the others have results.
+    One such matrix may stop the routine for the whole stack, by versions of LAPACK. A mask hides
+    the matrix, and the others have results; likewise for the examples of a vmapped function.
+
+    Args:
+        function: the name for errors.
+        routine: singular values, eigenvalues, and what is made of them.
+        x: a stack of matrices.
+        read: x with zeros where the routine does not look; by default x.
 
     Raises:
         ValueError: no matrix is finite, and the library refuses them.
     """
     xp = namespace_of(x)
-    is_finite = xp.all(xp.isfinite(x), axis=(-2, -1), keepdims=True)
-    if all_true(is_finite) or all_true(~is_finite):
+    is_finite = xp.all(xp.isfinite(x if read is None else read), axis=(-2, -1), keepdims=True)
+    everywhere = without_hidden_axes(is_finite)  # examples may differ
+    if all_true(everywhere) or all_true(~everywhere):
         return named_call(function, routine, x, cure=FINITE)
     results = named_call(function, routine, xp.where(is_finite, x, xp.zeros_like(x)), cure=FINITE)
     if not isinstance(results, tuple):
@@ -169,7 +185,8 @@ class Eigh(SquareMatrixNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_outputs((0, 1))
-        return tuple(named_call("eigh", namespace_of(x).linalg.eigh, x, cure=FINITE))
+        xp = namespace_of(x)
+        return tuple(call_on_finite("eigh", xp.linalg.eigh, x, read=xp.tril(x)))
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         gw, gv = grad_outputs
