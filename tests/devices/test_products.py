@@ -100,6 +100,43 @@ def test_views_of_other_orders(order: Any, blas: Blas, shares: Any) -> None:
     np.testing.assert_allclose(out, x.T @ y.T)
 
 
+@pytest.mark.parametrize("shifted", [0, 1])
+@pytest.mark.parametrize("order", ["wide", "tall"])
+@pytest.mark.parametrize("operand", [0, 1])
+def test_out_may_overlap_an_operand(
+    operand: int, order: str, shifted: int, blas: Blas, shares: Any
+) -> None:
+    """NumPy's product reads a copy then; a share would read what another share wrote."""
+    memory = np.random.default_rng(0).normal(size=(61, 60))
+    left, right = ((40, 60), (60, 60)) if order == "wide" else ((60, 60), (60, 60))
+    pair_ = [
+        np.random.default_rng(1).normal(size=left),
+        np.random.default_rng(2).normal(size=right),
+    ]
+    inside = memory[: pair_[operand].shape[0]]
+    inside[:] = pair_[operand]
+    pair_[operand] = inside
+    expected = pair_[0].copy() @ pair_[1].copy()
+    out = memory[shifted : shifted + left[0]]
+    assert matrix_product(*pair_, out) is out and shares == []
+    np.testing.assert_allclose(out, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(51, 30), (49, 30), (50, 31), (2, 50, 30), (1500,)])
+def test_out_of_another_shape_is_numpys_matter(shape: Any, blas: Blas) -> None:
+    x, y = pair((50, 40), (40, 30))
+    found, expected = np.full(shape, 7, x.dtype), np.full(shape, 7, x.dtype)
+    try:
+        np.matmul(x, y, expected)
+    except ValueError as error:
+        with pytest.raises(ValueError, match=r"matmul") as ours:
+            matrix_product(x, y, found)
+        assert str(ours.value) == str(error)
+    else:
+        matrix_product(x, y, found)
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize(("left", "right"), UNSHARED)
 def test_other_products_are_numpys_on_one_thread(
     left: Any, right: Any, blas: Blas, shares: Any

@@ -66,7 +66,7 @@ def matrix_product(x: Array, y: Array, out: Array | None = None) -> Array:
     try:  # Ctrl-C may come at any line
         blas.set(1)
         shares = min(thread_count(), number)
-        if work < LARGE or shares == 1 or not _is_shareable(x, y):
+        if work < LARGE or shares == 1 or not _is_shareable(x, y, out):
             return numpy.matmul(x, y, out)
         return _shared_product(x, y, out, shares)
     finally:
@@ -91,12 +91,21 @@ def share_products(x: Array, work: int, function: Callable[[int, int], Any]) -> 
         blas.set(number)
 
 
-def _is_shareable(x: Array, y: Array) -> bool:
-    """True for two matrices, a stack and a matrix, or two equal stacks, of a dtype of BLAS."""
+def _is_shareable(x: Array, y: Array, out: Array | None) -> bool:
+    """True for two matrices, a stack and a matrix, or two equal stacks, of a dtype of BLAS.
+
+    ``out`` has the shape of the product, and no memory of x or y. Else a share would read
+    numbers that another share wrote.
+    """
     if x.dtype != y.dtype or x.dtype.char not in "fdFD" or min(x.ndim, y.ndim) < 2:
         return False
     is_fitting: bool = x.shape[-1] == y.shape[-2]
-    return is_fitting and (y.ndim == 2 or x.shape[:-2] == y.shape[:-2])
+    if not is_fitting or (y.ndim > 2 and x.shape[:-2] != y.shape[:-2]):
+        return False
+    if out is None:
+        return True
+    is_apart = not (numpy.may_share_memory(x, out) or numpy.may_share_memory(y, out))
+    return is_apart and out.shape == (*x.shape[:-1], y.shape[-1])
 
 
 def _shared_product(x: Array, y: Array, out: Array | None, shares: int) -> Array:
