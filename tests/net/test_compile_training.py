@@ -126,6 +126,54 @@ def test_an_embedding_checks_its_indices_at_each_run():
     assert run(np.array([1, 1])).array[0].tolist() == [0.0, 1.0, 0.0]
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("order", ["first", "before backward", "after", "with update"])
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_after_an_error_no_cleared_gradient_is_left(
+    is_recorded: bool, order: str, device: str
+) -> None:
+    """An update after the caught error would be a step along the gradients of the last batch."""
+    w = tn.asarray(np.eye(3), device=device, requires_grad=True)
+    unused = tn.asarray(np.ones(3), device=device, requires_grad=True)
+    optimizer = nn.SGD([w], lr=0.1)
+
+    def step(x: Any, t: Any) -> Any:
+        if order in ("first", "with update"):
+            w.cleargrad()
+            unused.cleargrad()
+        loss = F.softmax_cross_entropy(x @ w, t)
+        if order == "before backward":
+            w.cleargrad()
+        loss.backward()
+        if order == "after":
+            w.cleargrad()
+        if order == "with update":
+            optimizer.update()
+        return loss
+
+    run = tn.compile(step)
+    x = tn.asarray(np.ones((2, 3)), device=device, requires_grad=False)
+    right, wrong = (
+        tn.asarray(np.array(labels), device=device, requires_grad=False)
+        for labels in ([0, 2], [0, 3])
+    )
+    for _ in range(2):
+        (run if is_recorded else step)(x, right)
+    if not is_recorded and order == "before backward":
+        w.cleargrad()  # the error comes before
+    unused.grad_var = tn.asarray(np.ones(3), device=device)
+    before = tn.to_host(w.array).copy()
+    with pytest.raises((ValueError, IndexError)):
+        run(x, wrong)
+    assert w.grad is None and np.array_equal(tn.to_host(w.array), before)
+    assert (unused.grad is None) == (order in ("first", "with update"))
+    run(x, right)
+    if order not in ("after", "with update"):
+        found = tn.to_host(w.grad).copy()
+        step(x, right)
+        np.testing.assert_allclose(found, tn.to_host(w.grad))
+
+
 def test_forget_inside_a_compiled_function_is_the_function():
     run = tn.compile(lambda x: tn.forget(F.exp, x) * 2.0)
     x = tn.asarray(np.array([0.0, 1.0]))

@@ -408,20 +408,30 @@ class NetRecording:
 
     def run(self, variables: Iterable[Any]) -> Any:
         """The results of the function, nested as the function returned them."""
-        if not self.trace.updates:
-            inputs = self.inputs(variables)
-            return self._finished(inputs, self.outputs(inputs))
-        if self._has_foreign_arrays:  # one by one, so that no second copy of them all is needed
-            self._has_foreign_arrays = False
-            for place in self.places.values():
-                place.own()
-        if self._is_watched():  # hooks see the old arrays
-            inputs = self.inputs(variables)
-            self._release()
-            results = self.outputs(inputs)
-            self._store([y.raw for y in results])
-            return self._finished(inputs, results)
-        return self._step(variables)
+        try:
+            if not self.trace.updates:
+                inputs = self.inputs(variables)
+                return self._finished(inputs, self.outputs(inputs))
+            if self._has_foreign_arrays:  # one by one, so that no second copy of them is needed
+                self._has_foreign_arrays = False
+                for place in self.places.values():
+                    place.own()
+            if self._is_watched():  # hooks see the old arrays
+                inputs = self.inputs(variables)
+                self._release()
+                results = self.outputs(inputs)
+                self._store([y.raw for y in results])
+                return self._finished(inputs, results)
+            return self._step(variables)
+        except BaseException:
+            self._clear_gradients()
+            raise
+
+    def _clear_gradients(self) -> None:
+        """After an error: clear the gradients of all Variables with a clear in the function."""
+        for write, _ in self.writes:
+            if isinstance(write, GradientWrite):
+                write.variable.grad_var = None
 
     def _step(self, variables: Iterable[Any]) -> Any:
         """The results of a training step without hooks: arrays go in and out.

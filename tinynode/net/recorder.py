@@ -19,6 +19,7 @@ recorder restores the old values at the end. Each run of the net repeats the wri
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -486,6 +487,21 @@ class NetRecorder(FunctionHook):
         if variable.node not in self._names:
             self.name_of(variable)
         self._cleared.add(variable.node)
+
+    def abandon(self, error: BaseException) -> None:
+        """Restore the captured Variables; after an error of the function, without the gradients.
+
+        The function had cleared these gradients before the error.
+        """
+        with contextlib.suppress(TraceError):  # the first error is the error to show
+            self.take_back_writes()
+        if isinstance(error, TraceError):
+            return
+        for node in self._cleared:
+            leaf = self._leaves.get(node)
+            variable = None if leaf is None else leaf.variable()
+            if variable is not None:
+                variable.grad_var = None
 
     def update_requested(self, optimizer: Any, slots: Sequence[Any]) -> bool:
         """Record an optimizer's update. The first run of the net computes the new parameters.

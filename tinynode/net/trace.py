@@ -121,9 +121,8 @@ def trace_flat(function: Callable[..., Any], variables: Sequence[Variable], tree
         _check_arguments(recorder.title, names, stand_ins, views)
         captured = recorder.finish()
         writes = recorder.take_back_writes()
-    except BaseException:
-        with contextlib.suppress(TraceError):  # the first error is the error to show
-            recorder.take_back_writes()
+    except BaseException as error:
+        recorder.abandon(error)
         raise
     unique = list(dict.fromkeys(outputs))
     written = _all_writes(writes, recorder.updates)
