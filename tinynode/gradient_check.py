@@ -42,6 +42,7 @@ from typing import Any
 
 import numpy
 
+import tinynode.transforms  # noqa: F401 - the package first: see late_imports
 from tinynode.configuration import config, force_backprop_mode
 from tinynode.core.backprop import backward, grad
 from tinynode.core.conversion import asarray, restore

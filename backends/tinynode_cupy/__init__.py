@@ -23,6 +23,7 @@ import cupy
 import cupyx
 import numpy
 
+import tinynode.net  # noqa: F401 - the package first: see late_imports
 from tinynode.devices import Fallback, count_use, get_backend, kernel_uses
 from tinynode.errors import DeviceError
 from tinynode_cupy import arrays as array_namespace

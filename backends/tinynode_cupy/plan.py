@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 
 import cupy
 
+import tinynode_cupy.updates as updates
 from tinynode import functions
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Device
@@ -33,7 +34,6 @@ from tinynode.net.passes import TimesNumber, node_class_of
 from tinynode.net.plan import Packing, Plan
 from tinynode.net.registry import OpInfo
 from tinynode.nn.updates import AdamUpdate
-from tinynode_cupy import updates
 from tinynode_cupy.kernels import ElementwiseSource
 from tinynode_cupy.updates import AdamNumbers, UpdateKernel
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import tinynode.net  # noqa: F401 - the package first: see late_imports
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Fallback, count_use, kernel_uses
 from tinynode_fast.images import KERNELS, run_kernel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import importlib
 import os
 import pickle
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import tinynode as tn
+from tinynode.late_imports import _NEEDS
 
 
 def run(program: str) -> str:
@@ -139,6 +141,96 @@ thread.join()
     assert run(program) == "0"
 
 
+def edges_of(path: Path, modules: set[str]) -> set[str]:
+    """The modules whose locks a thread takes while it imports a file.
+
+    ``from a.b import c`` asks for a.b and for a.b.c, ``import a.b.c as c`` for a.b.c alone.
+    """
+    found: set[str] = set()
+    waiting = list(ast.parse(path.read_text(encoding="utf-8")).body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {str(node.module)} | names
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting += node.orelse
+        elif isinstance(node, ast.If | ast.Try | ast.With | ast.ClassDef):
+            waiting += node.body
+    return found & modules
+
+
+def late_files() -> dict[str, Path]:
+    """The modules that ``import tinynode`` does not import, by name; no commands."""
+    early = set(run("import sys, tinynode; print(*sys.modules)").split())
+    root = Path(tn.__file__).parent
+    found = {}
+    for room in (root, *(root.parent / "backends").glob("tinynode_*")):
+        for path in room.rglob("*.py"):
+            parts = path.relative_to(room.parent).with_suffix("").parts
+            name = ".".join(parts).removesuffix(".__init__")
+            if name not in early and not name.startswith(("tinynode.commands", "tinynode.__main")):
+                found[name] = path
+    return found
+
+
+def test_late_modules_import_each_other_in_one_direction() -> None:
+    """Each module has a lock of Python's: in a circle, two threads wait for each other.
+
+    A package and a module in it are no circle: the module does not import the package.
+    """
+    files = late_files()
+    graph = {name: edges_of(files[name], set(files)) - {name} for name in files}
+    graphlib.TopologicalSorter(graph).prepare()  # a circle is a CycleError
+
+
+EXCEPTIONS = {
+    *("tinynode.interop.torch_names", "tinynode.interop.torch_weights"),  # nn imports these
+    *("tinynode.interop.onnx.batches", "tinynode.interop.onnx.models"),  # by a call: onnx_model
+    *_NEEDS,
+}
+"""Modules in a package below others, with imports from the packages above."""
+
+
+def test_a_late_package_is_imported_before_its_modules() -> None:
+    """By ``import tinynode.net``, in a module or in the package around it.
+
+    An import of ``tinynode.net.trace`` locks the module, then the package. A thread that imports
+    the package holds the lock of the package, and asks for that of the module.
+    """
+    files = late_files()
+    packages = {name for name, path in files.items() if path.name == "__init__.py"}
+    rooms = {name for name in packages if name.count(".") == name.startswith("tinynode.")}
+    before = {
+        name: packages_before(path, rooms) | {one for one in rooms if name.startswith(f"{one}.")}
+        for name, path in files.items()
+    }
+    for name in graphlib.TopologicalSorter(before).static_order():
+        for other in list(before[name]):
+            before[name] |= before[other]
+    missing = set()
+    for name in files.keys() - EXCEPTIONS:
+        for other in edges_of(files[name], set(files)):
+            room = next((one for one in rooms if other.startswith(f"{one}.")), name)
+            if room not in {name, *before[name]}:
+                missing.add(f"{name}: first import {room}")
+    assert missing == set()
+
+
+def packages_before(path: Path, rooms: set[str]) -> set[str]:
+    """The packages of the statements ``import tinynode.net`` at the top of a file."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    return {
+        alias.name
+        for node in body
+        if isinstance(node, ast.Import)
+        for alias in node.names
+        if alias.name in rooms
+    }
+
+
 def test_no_module_asks_for_a_late_name_while_it_is_imported() -> None:
     """Such a module would wait for the lock, and the thread with the lock for the module.
 
@@ -152,6 +244,9 @@ def test_no_module_asks_for_a_late_name_while_it_is_imported() -> None:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ImportFrom) and node.module == "tinynode":
                 assert not {alias.name for alias in node.names} & set(tn._LATE), path
+            if isinstance(node, ast.Import):  # ``import tinynode.net.commit as c`` reads tn.net
+                named = [one.name for one in node.names if one.asname]
+                assert not any(name.startswith("tinynode.") for name in named), path
 
 
 def test_a_pickle_is_read_before_any_late_name() -> None:

@@ -6,6 +6,7 @@ of a single process where MPI did not start the program. So a script needs no ``
     mpiexec -n 2 python script.py
 """
 
+import tinynode.net  # noqa: F401 - the package first: see late_imports
 from tinynode.distributed import functions
 from tinynode.distributed.communicator import Communicator, is_launched, world
 from tinynode.distributed.data import (

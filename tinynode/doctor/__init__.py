@@ -13,6 +13,7 @@ Each file looks for one family of faults, and returns ``Finding`` objects:
 the limits, with reasons.
 """
 
+import tinynode.show  # noqa: F401 - the package first: see late_imports
 from tinynode.doctor.culprits import blame
 from tinynode.doctor.diagnosis import Diagnosis
 from tinynode.doctor.findings import Finding, Layer

@@ -4,6 +4,7 @@ A net is a program: operators by name, in run order. ``trace`` records a net fro
 code. ``backward`` builds the net of the gradients by the registry's rule.
 """
 
+import tinynode.nn  # noqa: F401 - the package first: see late_imports
 from tinynode.net.compile import CompiledFunction, compile
 from tinynode.net.gradient import append_backward, backward, build_grad_op
 from tinynode.net.net_op import NetOp

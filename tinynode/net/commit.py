@@ -39,8 +39,9 @@ if hasattr(os, "register_at_fork"):
 
 def wait() -> None:
     """Wait until no other thread writes over parameters."""
-    with _lock:
-        pass
+    if active:
+        with _lock:
+            pass
 
 
 class ArrayHolder(NamedTuple):

@@ -24,8 +24,8 @@ from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, Device, current_device, is_differentiable, namespace_of
 from tinynode.errors import TraceError
 from tinynode.functions.masking import mark_masked, marks_handed_on
-from tinynode.net import commit as commits
 from tinynode.net.commit import Commit
+from tinynode.net.commit import wait as wait_for_commits
 from tinynode.net.gradient import build_backward
 from tinynode.net.making import making_net, paused_collector
 from tinynode.net.net_op import NetOp
@@ -317,8 +317,7 @@ class NetFunction(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         program = self.program
-        if commits.active:  # another thread writes over parameters, perhaps over these inputs
-            commits.wait()
+        wait_for_commits()  # another thread may write over these inputs
         if not self.saving:
             return program.run(inputs, False, self.commit)[0]
         self.retain_inputs(program.indexes)

@@ -19,6 +19,7 @@ epoch = nn.load_checkpoint("run.npz", model=model, optimizer=optimizer)["epoch"]
 
 import typing
 
+import tinynode.interop  # noqa: F401 - the package first: see late_imports
 from tinynode import functions, habits, late_imports
 from tinynode.interop.torch_weights import load_torch_weights, save_torch_weights
 from tinynode.nn import datasets, initializers, metrics, schedules, transforms

@@ -20,8 +20,8 @@ import numpy
 
 from tinynode.atomic_file import replace_file
 from tinynode.errors import StateError, describe
-from tinynode.nn import safetensors_files
 from tinynode.nn.module import Module
+from tinynode.nn.safetensors_files import has_suffix, read_bytes, write_bytes
 from tinynode.nn.state import State, check_has_bytes, host_array, take_prefix
 from tinynode.safe_files import checked_path, listed, open_file, read_file, reason_of
 
@@ -91,8 +91,8 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> Non
 
 def file_content(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> bytes:
     """The content of a file with NumPy arrays, in the format of the path's suffix."""
-    if safetensors_files.has_suffix(path):
-        return safetensors_files.write_bytes(arrays)
+    if has_suffix(path):
+        return write_bytes(arrays)
     return npz_bytes(arrays)
 
 
@@ -171,10 +171,7 @@ def load(path: str | os.PathLike[str], part: str | None = None) -> State:
             "write model.load_state_dict(load(path))."
         )
     path = checked_path("load", path)
-    if safetensors_files.has_suffix(path):
-        state = safetensors_files.read_bytes(path, read_file(path))
-    else:
-        state = read_npz("load", path)
+    state = read_bytes(path, read_file(path)) if has_suffix(path) else read_npz("load", path)
     return state if part is None else _part_of(state, part)
 
 

@@ -9,6 +9,7 @@ another number at a step.
 the C of a compiled function.
 """
 
+import tinynode.transforms  # noqa: F401 - the package first: see late_imports
 from tinynode.show.c_code import CCode, c
 from tinynode.show.counts import fallbacks, transfers
 from tinynode.show.films.changes import Change

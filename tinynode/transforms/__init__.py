@@ -9,6 +9,8 @@ has the operators of nets. ``vmap`` calls the function on Variables with a hidde
 of another.
 """
 
+import tinynode.array_api
+import tinynode.net  # noqa: F401 - the package first: see late_imports
 from tinynode.transforms.batching import batched, is_lifted, note_move
 from tinynode.transforms.gradients import gradient, hvp, value_and_grad
 from tinynode.transforms.implicit import (

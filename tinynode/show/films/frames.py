@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 from tinynode.atomic_file import replace_file
-from tinynode.show import pixels
 from tinynode.show.films.frame_drawing import Frame, Stage
 from tinynode.show.films.state import moments
+from tinynode.show.pixels import save_gif as write_gif
 from tinynode.show.shapes import Shape
 from tinynode.show.svg import document, element, svg
 
@@ -121,7 +121,7 @@ def save_gif(data: dict[str, Any], path: Path, options: FrameOptions) -> None:
     seconds = [frame.seconds for frame in frames]
     theme = "dark" if options.get("theme") == "dark" else "light"
     width = options.get("width") or frames[0].width
-    pixels.save_gif(drawings, seconds, path, width=width, theme=theme)
+    write_gif(drawings, seconds, path, width=width, theme=theme)
 
 
 def _theme(options: FrameOptions) -> str:

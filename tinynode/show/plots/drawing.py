@@ -9,10 +9,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from tinynode.show import shapes
 from tinynode.show.palette import SERIES_LIGHT
 from tinynode.show.plots.figure import Box, Curve, Figure, thinned
 from tinynode.show.plots.scales import Axis
+from tinynode.show.shapes import Box as BoxShape
 from tinynode.show.shapes import Drawing, Path, Shape, Text
 from tinynode.show.texts import clean
 
@@ -56,7 +56,7 @@ def _marker(x: float, y: float, number: int) -> Shape:
     corners = _MARKERS[number % len(_MARKERS)]
     look = (_colour(number), "panel", 0.7)
     if not corners:
-        return shapes.Box(x - 3.5, y - 3.5, 7, 7, *look, radius=3.5)
+        return BoxShape(x - 3.5, y - 3.5, 7, 7, *look, radius=3.5)
     return Path(tuple((x + a, y + b) for a, b in corners), *look, is_closed=True)
 
 
@@ -80,7 +80,7 @@ class _Geometry:
         axes = [_axis_fact("Horizontal", figure.x), _axis_fact("Vertical", figure.y)]
         facts = " ".join([*axes, *figure.facts, *figure.notes])
         parts = (
-            shapes.Box(0, 0, _WIDTH, height, "panel", radius=6),
+            BoxShape(0, 0, _WIDTH, height, "panel", radius=6),
             *self._head(),
             *self._boxes(is_faint=True),
             *self._grid(),
@@ -144,7 +144,7 @@ class _Geometry:
         opacity = box.shade * (0.7 if box.label else 1.0)  # paler behind a text
         if box.faint:
             opacity = 0.25
-        yield shapes.Box(x0, y0, x1 - x0, y1 - y0, _colour(box.number), opacity=opacity)
+        yield BoxShape(x0, y0, x1 - x0, y1 - y0, _colour(box.number), opacity=opacity)
         if box.label:
             yield Text((x0 + x1) / 2, (y0 + y1) / 2 + 4, box.label, _SIZE, anchor="middle")
 
