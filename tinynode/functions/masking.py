@@ -19,6 +19,10 @@ at 0. Two rules keep the 0:
 Both rules ask for a gradient of 0 and for an infinity. The gradient alone would not do: that of
 (log x)^2 / 2 is 0 at x = 1, and the second derivative is 1.
 
+Rule 1 does not ask who made the 0. In sqrt(s)^2 at s = 0 the square makes the 0, and the gradient
+is 0 in place of 1. Marks would tell; but ``relu``, ``maximum`` and slices hide elements without
+marks, and their zeros would be NaN then.
+
 The rules hold in nets too: ``net/gradient.py`` marks the operators before a mask. A function that
 stands for several others hands the marks on, inwards and outwards: see ``marks_handed_on``.
 """
