@@ -2,8 +2,8 @@
 
 Requirement: a hint is about what fails now, and gives as little as possible. So the checks run
 first. The first failing check has a question without code, and a formula, in ``HINTS`` of the
-file of checks. A check can fail at a function that is not the check's subject. ``PLACES`` has
-words for this, by check and function:
+file of checks. A check can fail at a function beside the check's subject. ``PLACES`` has words by
+check and function:
 
     PLACES = {("check_values", "FunctionNode.apply"): Hint("Which references ...?", "...")}
 
@@ -70,7 +70,7 @@ def words_of(step: Step) -> list[Hint]:
 
 
 def words_of_places(step: Step) -> dict[tuple[int, str], Hint]:
-    """The question and the formula for functions that are not the subject of a check.
+    """The question and the formula for functions beside the subject of a check.
 
     The key is the number of the failing check, and the name of the function.
     """

@@ -1,8 +1,8 @@
 """Whose definitions are in a learner's work: written, taken from the reference, or to write.
 
-Requirement: a teacher sees what a learner took from the reference, in ``check --json`` and in
-``class judge``. So the work is a function from paths to texts: files of a folder, or the copied
-files of a submission. No program of the learner's runs.
+Requirement: a teacher sees the taken definitions, in ``check --json`` and in ``class judge``. So
+the work is a function from paths to texts: files of a folder, or the copied files of a submission.
+No program of the learner's runs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def work_in(folder: Path, progress: Progress) -> Work:
 
 
 def taken_by(progress: Progress) -> Digests:
-    """The digests of all definitions that a learner took from the reference, by ``take``."""
+    """The digests of all definitions from the reference, by the command ``take``."""
     found: Digests = {}
     for step in mynode.builders():
         record = progress.of(step.key).get("taken")
@@ -83,9 +83,9 @@ def definitions_of(step: Step, work: Work) -> dict[str, Any]:
 
 
 def has_begun(step: Step, work: Work) -> bool:
-    """True if a definition that a step of ``mynode`` adds is more than a stub.
+    """True if a new definition of a step of ``mynode`` is more than a stub.
 
-    A definition that the step changes says nothing: the definition is older work of the learner's.
+    A changed definition says nothing: the definition is older work of the learner's.
     """
     stubs = mynode.read_files(step.stub)
     for path, names in _added_by(step.key).items():
@@ -142,7 +142,7 @@ def _changed_by(key: str) -> list[tuple[str, str]]:
 
 @functools.cache
 def _added_by(key: str) -> dict[str, set[str]]:
-    """The definitions that a step adds and that the learner writes, by file."""
+    """The new definitions of a step, without given ones, by file."""
     stubs = mynode.read_files(sources.find(key).stub)
     before, after = mynode.before(key), mynode.changed(key)
     found: dict[str, set[str]] = {}
