@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from tinynode.devices import Device
@@ -13,7 +14,10 @@ Names: TypeAlias = tuple[str, ...]
 
 
 class Net(NamedTuple):
-    """What a plan runs: the arguments of ``tinynode.net.plan.plan_of``."""
+    """What a plan runs: the arguments of ``tinynode.net.plan.plan_of``.
+
+    ``orders`` is added: the inputs with the channels last in memory, and the order of their axes.
+    """
 
     operators: Sequence[Operator]
     devices: Mapping[str, Device]
@@ -21,6 +25,7 @@ class Net(NamedTuple):
     forms: Mapping[str, ArraySpec]
     saved: Sequence[str] = ()
     layout: Packing | None = None
+    orders: Mapping[str, tuple[int, ...]] = MappingProxyType({})
 
 
 class FunctionCall(NamedTuple):

@@ -21,6 +21,7 @@ from tinynode.functions.convolution import Conv2d, Conv2dGradW, Conv2dGradX
 from tinynode.functions.image_windows import Windows
 from tinynode.functions.pooling import MaxPool2dGrad, require_winners
 from tinynode_fast.limits import LIMITS
+from tinynode_fast.memory import is_small
 
 FLOATS = frozenset({numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)})
 
@@ -31,6 +32,17 @@ CHANNELS_LAST = (0, 2, 3, 1)
 def channels_last(x: Any) -> Any:
     """(n, c, height, width) as an array (n, height, width, c) in C order: a view if possible."""
     return numpy.asarray(x.transpose(CHANNELS_LAST), order="C")
+
+
+def unusual_orders(names: list[str], arrays: Arrays) -> dict[str, tuple[int, ...]]:
+    """The images with the channels last in memory. Plans copy small images to C order."""
+    found: dict[str, tuple[int, ...]] = {}
+    for name, x in zip(names, arrays, strict=True):
+        is_unusual = x.ndim == 4 and not x.flags.c_contiguous
+        is_one_run = is_unusual and x.transpose(CHANNELS_LAST).flags.c_contiguous
+        if is_one_run and not is_small((x.shape, x.dtype)):
+            found[name] = CHANNELS_LAST
+    return found
 
 
 def padded(x: Any, windows: Windows) -> Any:

@@ -45,6 +45,7 @@ class Lowering(Draft):
     def __init__(self, net: Net, is_native: bool) -> None:
         outputs = (*net.outputs, *net.saved)
         super().__init__(dict(net.forms), is_native, free_matrices(net.operators, outputs))
+        self.orders.update(net.orders)
         read = {name for operator in net.operators for name in operator.input_names}
         last: list[Action] = []
         for operator in net.operators:

@@ -29,6 +29,7 @@ from tinynode.net.operator import EMPTY, ArraySpec, Operator
 from tinynode.net.owned_memory import lent, owned_copy
 from tinynode.net.plan import Packing, call_node
 from tinynode_fast.actions import FunctionCall, Net, OpaqueCall, View
+from tinynode_fast.images import unusual_orders
 from tinynode_fast.limits import LIMITS
 from tinynode_fast.lowering import Lowering, Step
 from tinynode_fast.memory import (
@@ -79,7 +80,7 @@ class FastPlan:
         With ``commit``, updates may write over inputs. All other calls have returned by then.
         """
         if not self.compiler:
-            self._ask_for_c()
+            self._ask_for_c(arrays)
         self.is_first_call = False
         free, is_native = self.native, True
         if free is None or not REPORTS.isdisjoint(numpy.geterr().values()):
@@ -97,13 +98,15 @@ class FastPlan:
         library_of = partial(build.library, wanted=self.compiler, compiles=compiles)
         return CallPlan(self.net, self.layout, library_of if is_native else None)
 
-    def _ask_for_c(self) -> None:
-        """Build the plan in C: in the background, or now if a plan in NumPy needs much memory."""
+    def _ask_for_c(self, arrays: Arrays) -> None:
+        """Build the plan in C for such arrays: in the background, or now if values are large."""
         names = [name for operator in self.net.operators for name in operator.output_names]
         size = sum(bytes_of(self.net.forms[name]) for name in names if name in self.net.forms)
         is_large = size >= LIMITS.awaited_bytes
         if self.is_first_call and not is_large:
             return
+        given = names_given(list(self.net.devices), self.net.layout)
+        self.net = self.net._replace(orders=unusual_orders(given, arrays))
         self.compiler = config.compiler
         if self.compiler != "none" and not (is_large and self._build(compiles=False)):
             build.in_background(self._build, LIMITS.awaited_seconds if is_large else 0.0)

@@ -207,6 +207,8 @@ def _parts(to: Draft, node: Any, reads: Names, writes: Names) -> None:
         part = slice(ends[i], ends[i + 1]) if type(node) is functions.Split else i
         if name != EMPTY:
             to.view(itemgetter((*(slice(None),) * node.axis, part, ...)), reads[0], name)
+            if type(node) is functions.Split and reads[0] in to.orders:
+                to.orders[name] = to.orders[reads[0]]
 
 
 def _reduce(to: Draft, node: Any, reads: Names, writes: Names) -> None:
@@ -316,6 +318,7 @@ def _max_pool_grad(to: Draft, node: Any, reads: Names, writes: Names) -> None:
     to.orders[wide] = 0, 2, 3, 4, 5, 1  # the channels last
     to.computed("w == k ? g : 0.0", wide, g=g, w=w, k=place)
     to.reshaped(wide, to.shape(gx), gx)
+    to.orders[gx] = 0, 2, 3, 1
 
 
 # --- updates: in the order of tinynode.nn.updates, so NumPy and C round alike --------------------

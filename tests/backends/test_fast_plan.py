@@ -628,7 +628,7 @@ def test_what_one_plan_packs_another_unpacks(shapes: Any, forward: str, back: st
         program = program_of(compiled)
         ahead, behind = program._plans[True], program.gradients[program.full_key].plans[True]
         assert type(ahead) is FastPlan and type(behind) is FastPlan
-        assert ahead.layout is not None and behind.net[-1] == ahead.layout
+        assert ahead.layout is not None and behind.net.layout == ahead.layout
         for _ in range(3):
             plans = [calls_of(ahead), calls_of(behind)]
             x, w = draw()

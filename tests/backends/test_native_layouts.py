@@ -70,6 +70,53 @@ def test_saved_images_keep_their_order(after: Callable[[Any], Any], side: int) -
     check(images, draw(2, 3, side, side), draw(4, 3, 3, 3), draw(4))
 
 
+def u_net(x: Any, first: Any, low: Any, up: Any, last: Any) -> Any:
+    """Images that the gradient reads: saved, pooled, and as parts of a joined array."""
+    across = fn.relu(fn.conv2d(x, first, padding=1))
+    below = fn.relu(fn.conv2d(fn.max_pool2d(across, 2), low, padding=1))
+    both = fn.concat([fn.conv_transpose2d(below, up, stride=2), across], axis=1)
+    return fn.relu(fn.conv2d(both, last, padding=1))
+
+
+def test_a_gradient_reads_saved_images_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan takes the order in memory from the arrays of the first run."""
+    copied: list[tuple[int, ...]] = []
+    nests: list[Any] = []
+    real, make = calls.laid_out, calls.NestCall.__init__
+
+    def laid_out(array: Any, strides: tuple[int, ...]) -> Any:
+        copied.append(array.shape)
+        return real(array, strides)
+
+    def made(call: Any, nest: Any, *arguments: Any) -> None:
+        make(call, nest, *arguments)
+        nests.append(nest)
+
+    monkeypatch.setattr(calls, "laid_out", laid_out)
+    monkeypatch.setattr(calls.NestCall, "__init__", made)
+    kernels = draw(9, 8, 3, 3), draw(10, 9, 3, 3), draw(10, 10, 2, 2), draw(11, 19, 3, 3)
+    check(u_net, draw(2, 8, 12, 12), *kernels)
+    assert copied == []
+    sums = [nest for nest in nests if "relugrad" in nest.name]
+    assert len(sums) >= 3
+    for nest in sums:  # channels last: no loop over channels outside of rows and columns
+        for name in (*nest.reads, *nest.writes):
+            assert nest.layouts.of(name)[1] == 1, (nest.name, name)
+
+
+def test_a_plan_for_channels_last_takes_images_in_any_order() -> None:
+    def f(x: Any) -> Any:
+        return fn.sum(fn.relu(x) * x, axis=(0, 2, 3))
+
+    compiled = tn.compile(f)
+    images = draw(3, 16, 6, 7)
+    turned = np.ascontiguousarray(images.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    for array in (turned, turned, turned, images, turned, images[:, :, ::-1]):
+        y = compiled(tn.asarray(array, device="fast"))
+        build.wait()
+        np.testing.assert_allclose(y.array, (np.maximum(array, 0) * array).sum((0, 2, 3)))
+
+
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 def test_classes_are_counted_in_any_order_of_loops(reduction: str) -> None:
     """A matrix that lies column by column may lead the loops of the loss's gradient."""
