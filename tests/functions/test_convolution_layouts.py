@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from op_cases.networks import np_conv2d
 
 import tinynode as tn
-from tests.op_cases.networks import np_conv2d
 from tinynode import functions as fn
 from tinynode.functions import image_columns
 from tinynode.functions.image_columns import choose_layout, turned_windows

@@ -17,6 +17,7 @@ OF_THE_PROCESS = "the test is about a value of the whole process"
 SHARED = "all threads would change one object of the test"
 
 FIXTURES = {
+    "blas": OF_THE_PROCESS,
     "compiler": OF_A_THREAD,
     "cupy": OF_THE_PROCESS,
     "device": OF_A_THREAD,
@@ -33,12 +34,14 @@ TESTS = {
     "core/test_random.py": OF_THE_PROCESS,
     "core/test_configuration.py": OF_THE_PROCESS,
     "devices/test_host_data.py::test_a_film_says_which_step_copied": PARSING,
+    "devices/test_host_data.py::test_copies_are_counted": OF_THE_PROCESS,
     "functions/test_facts.py::test_facts_are_read": PARSING,
     "functions/test_function_options.py::test_the_default_generator": OF_THE_PROCESS,
     "net/test_compile.py::test_an_array_that_a_function_in_backward": SHARED,
     "net/test_compile_commit.py::test_a_result_that_a_node_keeps": SHARED,
     "functions/test_half_precision.py::test_half_precision_gives_what_double_gives[cupy": "the "
     "stand-in for CuPy compiles into one file",
+    "net/test_compile_signature.py::test_a_change_of_training_where": SHARED,
     "net/test_compile_updates.py::test_a_first": "tracemalloc counts the whole process",
     "net/test_compile_updates.py::test_an_update_of_another_class": SHARED,
     "net/test_net.py::test_a_class_that_nobody_registered": OF_THE_PROCESS,
