@@ -257,6 +257,44 @@ def test_what_a_page_names_exists(page: Path) -> None:
     assert sorted(set(faults)) == []
 
 
+LINK = re.compile(r"\]\(([\w./-]*\.md)?#([\w-]+)\)")
+MADE = re.compile(r"(?:^|/)(?:reference|source|tutorials)/(?!README|course/README)")
+"""Folders whose pages the build makes or adds to."""
+
+
+def anchor(heading: str) -> str:
+    """The anchor that the site gives to a heading."""
+    words = re.sub(r"[^\w\s-]", "", re.sub(r"\{.*\}", "", heading)).strip().lower()
+    return re.sub(r"[-\s]+", "-", words)
+
+
+def missing_anchors(page: Path) -> Iterator[str]:
+    """Links to a heading that the linked page does not have."""
+    for name, wanted in LINK.findall(page.read_text(encoding="utf-8")):
+        target = page.parent / name if name else page
+        if MADE.search(name) or not target.exists():
+            continue
+        text = target.read_text(encoding="utf-8")
+        headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+        known = {anchor(heading) for heading in headings}
+        known.update(re.findall(r"(?:id=\"|\{ *#)([\w-]+)", text))
+        if wanted not in known:
+            yield f"{target.name} has no heading #{wanted}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_link_to_a_heading_finds_the_heading(page: Path) -> None:
+    assert list(missing_anchors(page)) == []
+
+
+def test_missing_headings_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "## One `name`, two\n[a](#one-name-two) [b](#gone) [c](page.md#one-name-two)\n"
+    )
+    assert list(missing_anchors(page)) == ["page.md has no heading #gone"]
+
+
 SAID_BY_ITSELF = {"--help", "--version"}
 
 
