@@ -227,6 +227,17 @@ def test_scalars_of_numpy_are_arrays() -> None:
 
 
 @pytest.mark.parametrize("lazy", [False, True])
+def test_a_backward_and_the_program_get_arrays_for_scalars_of_numpy(lazy: bool) -> None:
+    with tn.using_config("lazy_grad_sum", lazy):
+        x = tn.Variable(np.asarray(2.0))
+        y = OfArrays().apply((x,))[0]
+        (y * y + y * x).backward(retain_grad=True)
+    assert OfArrays.seen[0] is np.ndarray
+    assert type(x.grad) is type(y.grad) is np.ndarray
+    np.testing.assert_allclose([x.grad, y.grad], [18.0 * 12.0 + 8.0, 18.0])
+
+
+@pytest.mark.parametrize("lazy", [False, True])
 def test_contributions_of_both_kinds_add_up(lazy: bool) -> None:
     with tn.using_config("lazy_grad_sum", lazy):
         x = leaf()

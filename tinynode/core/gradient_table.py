@@ -54,7 +54,8 @@ class GradientTable:
             So make the table inside of ``backprop_mode``.
         device: the device of a pass on arrays, else None.
         array_types: the types of gradients that need no conversion in ``add``.
-        scalar_types: the types of scalars of the array library, as of a product of 0-d arrays.
+        scalar_types: the types of scalars of the array library, as of a product of 0-d arrays. A
+            scalar stays in the table, and becomes an array at the end, or for a backward.
         lift_scalar: makes a 0-d array of such a scalar.
     """
 
@@ -88,6 +89,8 @@ class GradientTable:
                     gradient = self.take_total(node)
                 else:
                     gradient = self.gradients.pop(node, None)
+                if type(gradient) in self.scalar_types:
+                    gradient = self.lift_scalar(gradient)
                 if gradient is not None and (self.keep is None or node in self.keep):
                     self.kept[node] = gradient
             grad_outputs.append(gradient)
@@ -156,10 +159,7 @@ class GradientTable:
             if gx is None:
                 continue
             node = inputs[i]
-            if type(gx) in self.array_types:
-                array = gx
-            elif type(gx) in self.scalar_types:
-                gx = self.lift_scalar(gx)
+            if type(gx) in self.array_types or type(gx) in self.scalar_types:
                 array = gx
             else:
                 array = self.array_of(gx, node)
@@ -315,12 +315,10 @@ class ArrayTable(GradientTable):
         return gradient.raw if gradient.device is self.device else gradient
 
     def sum_of(self, a: Any, b: Any) -> Any:
-        """a + b of two arrays, as an array; of Variables on another device, a Variable."""
+        """a + b of two arrays or scalars, as one; of Variables on another device, a Variable."""
         total = a + b
-        if type(total) in self.array_types:
+        if type(total) in self.array_types or type(total) in self.scalar_types:
             return total
-        if type(total) in self.scalar_types:
-            return self.lift_scalar(total)
         return total if isinstance(total, Variable) else self.device.lift(total)
 
     def take_total_as_variable(self, node: VariableNode) -> Variable | None:
@@ -346,7 +344,8 @@ class ArrayTable(GradientTable):
                 if variable is not None and variable.raw is gx:
                     gradients[node] = variable
                 elif type(gx) is not Variable:
-                    gradients[node] = wrap_array(gx, self.device, False)
+                    array = self.lift_scalar(gx) if type(gx) in self.scalar_types else gx
+                    gradients[node] = wrap_array(array, self.device, False)
         return self.gradients
 
 
@@ -424,7 +423,8 @@ def gradients_of_targets(function: FunctionNode, targets: Indexes, results: Any)
 
 def gradient_as_variable(gx: Any, device: Device) -> Variable:
     """A gradient as a Variable; a Variable unchanged."""
-    return gx if type(gx) is Variable else wrap_array(gx, device, False)
+    array = device.xp.asarray(gx) if type(gx) in device.scalar_types else gx
+    return gx if type(gx) is Variable else wrap_array(array, device, False)
 
 
 def unshared(gradient: Variable, taken: set[int], held: Array) -> Variable:
