@@ -1,7 +1,7 @@
 """Build the wheels and source archives of a release, and check them.
 
     python -m tools.release dist
-    python -m tools.release dist --url https://FORGE/OWNER/tinynode --email ADDRESS
+    python -m tools.release dist --url https://FORGE/OWNER/tinynode --email ADDRESS --tag v0.2.0
 
 Each distribution is built twice, from two fresh copies of the tracked files in folders of other
 names. The bytes must be equal, the files must be allowed, and the size must stay below the limit.
@@ -11,6 +11,7 @@ empty.
 
 The tree names no forge and no address, for everybody may have a copy. Who publishes gives both:
 ``--url`` adds the links of the project page, and ``--email`` the address of the authors.
+``--tag`` compares the tag with the version and with the changelog, before anything is built.
 
 Then  python -m tools.versions --quick --wheels dist  tries the wheels outside of the checkout.
 """
@@ -28,6 +29,8 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+import tinynode as tn
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -71,6 +74,35 @@ class Artifact(NamedTuple):
     @property
     def digest(self) -> str:
         return hashlib.sha256(self.path.read_bytes()).hexdigest()
+
+
+# --- the version ---------------------------------------------------------------------------------
+
+
+def parts_of_changelog(text: str) -> dict[str, str]:
+    """The text below each heading of a version, such as ``0.2.0`` or ``Unreleased``."""
+    parts = {}
+    for part in text.split("\n## [")[1:]:
+        title, _, below = part.partition("]")
+        parts[title] = below.strip()
+    return parts
+
+
+def check_tag(tag: str, version: str, changelog: str) -> None:
+    """A tag names the version, and the changelog has no entry that waits for a release.
+
+    Raises:
+        ReleaseError: The tag is another one, or the changelog is not closed.
+    """
+    if tag != f"v{version}":
+        raise ReleaseError(f"the tag is {tag}, and the version is {version}: choose v{version}")
+    parts = parts_of_changelog(changelog)
+    if not parts.get(version):
+        raise ReleaseError(f"CHANGELOG.md has no entries below [{version}]: write them")
+    if parts.get("Unreleased"):
+        raise ReleaseError(
+            f"CHANGELOG.md has entries below [Unreleased]: move them below [{version}]"
+        )
 
 
 # --- building ------------------------------------------------------------------------------------
@@ -245,6 +277,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("dist", type=Path, help="the folder of the archives, empty or missing")
     parser.add_argument("--url", default="", help="the address of the repository on its forge")
     parser.add_argument("--email", default="", help="the address of the authors")
+    parser.add_argument("--tag", default="", help="the tag to release, such as v0.2.0")
     options = parser.parse_args(arguments)
     for text in (options.url, options.email):
         if not set(text).isdisjoint(set('"\\\n ')) or text.endswith("/"):
@@ -256,6 +289,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     dist.mkdir(parents=True, exist_ok=True)
     try:
+        if options.tag:
+            check_tag(options.tag, tn.__version__, (ROOT / "CHANGELOG.md").read_text("utf-8"))
         artifacts = list(build_all(dist, options.url, options.email))
     except ReleaseError as error:
         print(f"tools.release: {error}", file=sys.stderr)

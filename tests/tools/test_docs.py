@@ -13,7 +13,7 @@ from pages import BLOCK, python_blocks, run_page
 import tinynode as tn
 from tinynode.devices import protocol
 from tinynode_course import sources
-from tools import docs_pages, function_pages, source_pages
+from tools import docs_pages, function_pages, release, source_pages
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -195,8 +195,16 @@ def test_a_source_page_has_anchors_of_lines_and_of_definitions() -> None:
 
 def test_the_changelog_has_this_version() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    released, next_one = f"## [{tn.__version__}]", f"The next release is {tn.__version__}."
-    assert released in text or next_one in text.partition("## [Unreleased]")[2]
+    parts = release.parts_of_changelog(text)
+    assert next(name for name in parts if name != "Unreleased") == tn.__version__
+    assert len(parts[tn.__version__].splitlines()) <= 120
+
+
+def test_a_part_of_the_changelog_has_each_heading_once() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    for name, part in release.parts_of_changelog(text).items():
+        headings = [line for line in part.splitlines() if line.startswith("### ")]
+        assert len(headings) == len(set(headings)), name
 
 
 def test_the_design_page_names_every_module() -> None:

@@ -58,6 +58,26 @@ def test_the_folder_must_be_empty(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "is not empty; name another folder" in capsys.readouterr().err
 
 
+OPEN = "# Changelog\n\n## [Unreleased]\n\n{}\n## [0.2.0]\n\n- Films.\n\n## [0.1.0]\n\n- Graphs.\n"
+
+
+def test_a_tag_needs_a_closed_changelog() -> None:
+    release.check_tag("v0.2.0", "0.2.0", OPEN.format(""))
+    release.check_tag("v0.2.0", "0.2.0", OPEN.partition("## [Unreleased]\n\n{}")[2])
+    for tag, version, waits, reason in (
+        ("v0.1.0", "0.2.0", "", "the version is 0.2.0: choose v0.2.0"),
+        ("v0.3.0", "0.3.0", "", "no entries below .0.3.0."),
+        ("v0.2.0", "0.2.0", "- Loops.\n", "move them below .0.2.0."),
+    ):
+        with pytest.raises(release.ReleaseError, match=reason):
+            release.check_tag(tag, version, OPEN.format(waits))
+
+
+def test_a_wrong_tag_builds_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert release.main([str(tmp_path / "dist"), "--tag", "v0.0.1"]) == 1
+    assert "the tag is v0.0.1" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_all_archives_are_built_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("hatchling", reason="building a wheel needs hatchling")
