@@ -213,3 +213,32 @@ def test_the_standard_deviation_of_one_element_has_no_slope(axis: Any, dtype: st
     with np.errstate(invalid="ignore"):
         of_equal = tn.gradient(lambda x: fn.sum(fn.std(x * 0.0)))(x)
     assert np.isnan(of_equal.array).all()
+
+
+SATURATING = [
+    fn.tanh,
+    fn.sigmoid,
+    fn.softplus,
+    fn.relu,
+    fn.gelu,
+    fn.silu,
+    fn.elu,
+    fn.erf,
+    fn.atan,
+    fn.asinh,
+]
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("function", SATURATING, ids=lambda function: function.__name__)
+def test_a_saturated_function_has_finite_derivatives_without_a_warning(
+    function: Any, dtype: str, device: str
+) -> None:
+    largest = float(np.finfo(dtype).max)
+    sizes = [size for size in (20.0, 100.0, 800.0, 1e4, 1e300) if size < largest]
+    x = tn.asarray([*sizes, *[-size for size in sizes]], dtype=dtype, device=device)
+    (slope,) = tn.grad([function(x)], [x], [x * 0.0 + 1.0], enable_double_backprop=True)
+    (curvature,) = tn.grad([slope], [x], [x * 0.0 + 1.0])
+    assert np.isfinite(host(slope)).all()
+    assert curvature is None or np.isfinite(host(curvature)).all()

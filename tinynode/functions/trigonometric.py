@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
@@ -151,7 +153,8 @@ class TanhGrad(FunctionNode):
 
 
 def _tanh_gradient(x: Array, gy: Array) -> Array:
-    slopes = 1.0 / namespace_of(x).cosh(x)
+    with numpy.errstate(over="ignore"):  # 1 / inf is right: the slope is 0 there
+        slopes = 1.0 / namespace_of(x).cosh(x)
     slopes *= slopes
     return slopes * gy
 
