@@ -290,7 +290,8 @@ def test_the_whole_library_is_registered() -> None:
     assert all(name == info.name for name, info in OpInfoMap.items())
 
 
-def test_the_library_registers_at_the_first_use() -> None:
+def test_the_library_registers_at_the_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tinynode.net.registry._has_library", False)
     before = dict(OpInfoMap)
     library = {n: i for n, i in before.items() if i.node_class.__module__.startswith(fn.__name__)}
     OpInfoMap.clear()

@@ -147,6 +147,22 @@ def test_a_solver_of_functions_is_recorded_once() -> None:
     assert len(calls) == 1
 
 
+def test_a_solver_that_draws_random_numbers_runs_as_it_is() -> None:
+    def equation(x: Any, theta: Any) -> Any:
+        return x * x - theta
+
+    def solver(theta: Any) -> Any:
+        guess = functions.dropout(theta, 0.5) + 1.0
+        return tn.newton(equation, guess, theta)
+
+    compiled = tn.compile(
+        tn.gradient(lambda t: functions.sum(tn.custom_root(equation, solver)(t)))
+    )
+    for _ in range(3):
+        found = compiled(tn.Variable(np.array([4.0, 16.0])))
+        np.testing.assert_allclose(found.array, [0.25, 0.125])
+
+
 def test_a_solver_of_ones_own_for_the_linear_system_runs_as_it_is() -> None:
     def solve(matvec: Any, b: Any, tolerance: float) -> Any:
         return b / matvec(tn.asarray(np.ones(b.shape)))  # exact for a diagonal matrix

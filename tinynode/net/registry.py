@@ -19,6 +19,7 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.errors import NetError, describe, short_text, snake_case
 from tinynode.functions import linalg
 from tinynode.habits import closest
+from tinynode.late_imports import import_late
 
 NodeClass = TypeVar("NodeClass", bound=type[FunctionNode])
 
@@ -42,7 +43,19 @@ class OpInfo(NamedTuple):
 OpInfoMap: dict[str, OpInfo] = {}
 """Every registered type of operator, by name."""
 
+_LATE = {
+    "gradient_of": ("tinynode.transforms.batching", "GradientOf"),
+    "linear_solve": ("tinynode.transforms.implicit_operators", "LinearSolve"),
+    "missing_rule": ("tinynode.array_api.special_nodes", "MissingRule"),
+    "newton": ("tinynode.transforms.implicit_operators", "Newton"),
+    "opaque_special": ("tinynode.array_api.special", "OpaqueSpecial"),
+    "root": ("tinynode.transforms.implicit_operators", "Root"),
+    "scaled_tail": ("tinynode.array_api.special_rules", "ScaledTail"),
+    "special_function": ("tinynode.array_api.special", "SpecialFunction"),
+}
+"""Operators of modules that are imported at their first use: module and class, by type."""
 _type_of_class: dict[type, str] = {}
+_has_library = False
 
 
 def register_op(
@@ -82,7 +95,7 @@ _CLASS = type  # the argument of register_op hides the name
 def _check_new(
     name: str, node_class: type[FunctionNode], inputs: tuple[str, ...], outputs: tuple[str, ...]
 ) -> None:
-    known = OpInfoMap.get(name)
+    known = OpInfoMap.get(name) if is_of_tinynode(node_class) else _found(name)
     if known is not None and known.node_class is not node_class:
         raise NetError(
             f"register_op: the type {name!r} is taken by {known.node_class.__qualname__}. Give "
@@ -105,8 +118,7 @@ def get_op_info(type: str) -> OpInfo:
     Raises:
         NetError: the type is not registered.
     """
-    _register_library()
-    info = OpInfoMap.get(type)
+    info = _found(type)
     if info is None:
         close = closest(type, OpInfoMap)
         hint = f"did you mean {close[0]!r}? " if close else ""
@@ -122,22 +134,51 @@ def type_name(node_class: type[FunctionNode]) -> str:
     _register_library()
     if node_class not in _type_of_class:
         name = snake_case(node_class.__name__)
-        taken = OpInfoMap.get(name)
+        taken = OpInfoMap.get(name) if is_of_tinynode(node_class) else _found(name)
         if taken is not None:  # two classes of one name: the module tells them apart
-            name = f"{node_class.__module__}.{node_class.__qualname__}"
+            name = _free_name(f"{node_class.__module__}.{node_class.__qualname__}")
         register_op(name)(node_class)
     return _type_of_class[node_class]
 
 
+def _free_name(path: str) -> str:
+    """The path of a class, with a number if an earlier class has the path.
+
+    A cell of a notebook makes a new class in each run.
+    """
+    name, number = path, 1
+    while name in OpInfoMap:
+        number += 1
+        name = f"{path}#{number}"
+    return name
+
+
+def _found(type: str) -> OpInfo | None:
+    """The registry's entry for a type, if any; a late module of the library is imported.
+
+    So a text of another process is read. A user's class gets no name of the library.
+    """
+    _register_library()
+    if type in _LATE and type not in OpInfoMap:
+        path, class_name = _LATE[type]
+        register_op(type)(getattr(import_late(path), class_name))
+    return OpInfoMap.get(type)
+
+
 def _register_library() -> None:
-    """Register every FunctionNode class of ``tinynode.functions``, once."""
-    if "add" in OpInfoMap:
+    """Register every FunctionNode class of ``tinynode.functions``, once.
+
+    Two threads at once register each class twice, with the same result.
+    """
+    global _has_library
+    if _has_library:
         return
     known = {name.replace("_", ""): name for name in [*functions.__all__, *linalg.__all__]}
     for module in pkgutil.iter_modules(functions.__path__, functions.__name__ + "."):
         for value in vars(importlib.import_module(module.name)).values():
             if _is_of_library(value):
                 register_op(_library_type(value.__name__, known))(value)
+    _has_library = True
 
 
 def _is_of_library(value: object) -> bool:

@@ -42,7 +42,7 @@ from tinynode.devices import (
     is_floating,
     only_axes_of,
 )
-from tinynode.errors import ConvergenceError, OperandError, TraceError, describe
+from tinynode.errors import ConvergenceError, NetError, OperandError, describe
 from tinynode.functions import astype, broadcast_to, reshape
 from tinynode.net.body import body_of
 from tinynode.net.recorder import without_hooks
@@ -339,7 +339,7 @@ def _recorded_solver(call: ImplicitCall, variables: Sequence[Variable]) -> Varia
 
     try:
         body, captured = body_of(solver, variables, "solver")
-    except TraceError as error:
+    except NetError as error:  # a look at values, or random numbers
         call.why_not_saved = _why_not_saved(str(error))
         return None
     if len(body.operators) > LARGEST_SOLVER:
