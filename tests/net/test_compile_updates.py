@@ -548,6 +548,29 @@ def test_a_gradient_from_elsewhere_is_not_left_out() -> None:
     run(x)
 
 
+def test_an_old_gradient_is_not_left_out_of_a_step_that_clears_at_its_end() -> None:
+    """Eager code adds to the old gradient, and a net cannot."""
+    p = nn.Parameter(np.ones(2))
+    optimizer = nn.SGD([p], lr=0.5)
+
+    @tn.compile
+    def step() -> None:
+        F.sum(p * 2.0).backward()
+        optimizer.update()
+        optimizer.cleargrads()
+
+    step()
+    assert p.tolist() == [0.0, 0.0]
+    p.grad = np.ones(2, p.dtype)
+    for _ in range(2):
+        with pytest.raises(TraceError, match="a net cannot add to what it was"):
+            step()
+    assert p.tolist() == [0.0, 0.0] and p.grad is not None
+    p.cleargrad()
+    step()
+    assert p.tolist() == [-1.0, -1.0]
+
+
 def test_no_parameter_has_a_gradient() -> None:
     optimizer = nn.SGD([nn.Parameter(array(2))], lr=0.1, allow_missing=True)
 

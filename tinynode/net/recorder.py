@@ -533,6 +533,8 @@ class NetRecorder(FunctionHook):
                 name = self._check_update(group, parameter, gradient)
                 operator = update.add(slot, name, self._names[gradient.node])
                 self.operators.append(operator)
+                if parameter.node not in self._cleared:
+                    update.uncleared.append(parameter)
                 if update.function.keeps_form and is_of_tinynode(type(update.function)):
                     arrays = (parameter.raw, *slot.moments.values())
                     for result, like in zip(operator.output_names, arrays, strict=True):

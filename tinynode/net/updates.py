@@ -99,6 +99,8 @@ class Update:
         parts: the updated parameters.
         skipped: the parameters without a gradient, which stay as they are.
         frozen: the frozen parameters, which stay as they are.
+        uncleared: the parameters whose gradients the function clears after the update alone. Eager
+            code would add to an old gradient, so the net fits only where there is none.
     """
 
     def __init__(self, optimizer: Any, namer: Any) -> None:
@@ -106,6 +108,7 @@ class Update:
         self.parts: list[Part] = []
         self.skipped: list[Variable] = []
         self.frozen: list[Variable] = []
+        self.uncleared: list[Variable] = []
         self._title = f"{type(optimizer).__name__}.update"
         self.function = optimizer.update_function()
         self._namer = namer
@@ -169,7 +172,8 @@ class Update:
                 return False
         if any(parameter.requires_grad for parameter in self.frozen):
             return False
-        return all(parameter.grad_var is None for parameter in self.skipped)
+        without_gradient = (*self.skipped, *self.uncleared)
+        return all(parameter.grad_var is None for parameter in without_gradient)
 
     def writes(self) -> Iterator[tuple[str, str]]:
         """Pairs of names: the target, and the written value."""
