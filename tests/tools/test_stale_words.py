@@ -23,11 +23,13 @@ import pytest
 import tinynode as tn
 from tinynode import commands
 from tinynode_course import command as course_command
+from tools import release
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "SECURITY.md",
     ROOT / "tutorials" / "README.md",
@@ -241,9 +243,18 @@ def sources() -> frozenset[str]:
     )
 
 
+def text_of(page: Path) -> str:
+    """The text of a page; of the changelog the newest version, without what was removed."""
+    text = page.read_text(encoding="utf-8")
+    if page.name != "CHANGELOG.md":
+        return text
+    newest = release.parts_of_changelog(text)[tn.__version__]
+    return re.sub(r"### Removed\n.*?(?=### |\Z)", "", newest, flags=re.DOTALL)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_names_exists(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
+    text = text_of(page)
     faults = []
     for code in code_of(text):
         if page.name not in OF_OTHER_TIMES:
@@ -317,6 +328,14 @@ def test_a_page_names_each_command_and_option(program: str) -> None:
         pair for pair in commands_and_options(parser_of(program), program) if pair[1] not in known
     ]
     assert missing == [], "name them on a page, such as docs/course-commands.md"
+
+
+VERSION = re.compile(r"tinynode(?:_\w+)?[ -](\d+\.\d+\.\d+)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_has_figures_and_wheels_of_this_version(page: Path) -> None:
+    assert set(VERSION.findall(text_of(page))) <= {tn.__version__}
 
 
 def test_faults_are_found() -> None:
