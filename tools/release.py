@@ -10,7 +10,8 @@ prints a table, and writes the archives and ``SHA256SUMS`` to the folder ``dist`
 empty.
 
 The tree names no forge and no address, for everybody may have a copy. Who publishes gives both:
-``--url`` adds the links of the project page, and ``--email`` the address of the authors.
+``--url`` adds the links of the project page, and turns the READMEs' links to files into addresses
+of the tag. ``--email`` adds the address of the authors.
 ``--tag`` compares the tag with the version and with the changelog, before anything is built.
 
 Then  python -m tools.versions --quick --wheels dist  tries the wheels outside of the checkout.
@@ -20,6 +21,8 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import posixpath
+import re
 import shutil
 import subprocess
 import sys
@@ -137,7 +140,34 @@ def name_the_publisher(tree: Path, url: str, email: str) -> None:
         if url:
             links = "".join(f'{name} = "{url}{part}"\n' for name, part in LINKS.items())
             text += f"\n[project.urls]\n{links}"
+            readme = path.with_name("README.md")
+            page = readme.read_text(encoding="utf-8")
+            readme.write_text(with_addresses(page, url, distribution.folder), encoding="utf-8")
         path.write_text(text, encoding="utf-8")
+
+
+LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s:#][^)\s:]*)\)")
+"""A link of Markdown to a file: what stands before the path, and the path."""
+
+
+def with_addresses(page: str, url: str, folder: str) -> str:
+    """A README whose links to files are addresses of the version's tag.
+
+    The page of a package index has no files, so ``docs/films.md`` would be a dead link there.
+
+    Args:
+        page: the text.
+        url: the address of the repository.
+        folder: the folder of the README in the tree.
+    """
+
+    def address(found: re.Match[str]) -> str:
+        before, path = found.groups()
+        way = "raw" if before.startswith("!") else "blob"
+        place = posixpath.normpath(posixpath.join(folder, path))
+        return f"{before}{url}/{way}/v{tn.__version__}/{place})"
+
+    return LINK.sub(address, page)
 
 
 AUTHORS = '{ name = "The tinynode authors" }'

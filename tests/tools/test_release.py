@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from pathlib import Path
 
 import pytest
 
+import tinynode as tn
 from tools import release
 
 
@@ -76,6 +78,31 @@ def test_a_tag_needs_a_closed_changelog() -> None:
 def test_a_wrong_tag_builds_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert release.main([str(tmp_path / "dist"), "--tag", "v0.0.1"]) == 1
     assert "the tag is v0.0.1" in capsys.readouterr().err
+
+
+def test_links_of_a_readme_are_addresses_of_the_tag() -> None:
+    url, tag = "https://forge.example/o/tinynode", f"v{tn.__version__}"
+    page = "![a film](docs/a.svg) [two\nwords](docs/films.md#own) [x](https://y.z/a) [here](#top)"
+    assert release.with_addresses(page, url, ".") == (
+        f"![a film]({url}/raw/{tag}/docs/a.svg) [two\nwords]({url}/blob/{tag}/docs/films.md#own) "
+        "[x](https://y.z/a) [here](#top)"
+    )
+    up = release.with_addresses("[up](../docs/films.md)", url, "tutorials")
+    assert up == f"[up]({url}/blob/{tag}/docs/films.md)"
+
+
+def test_the_readmes_of_a_release_have_no_link_to_a_file(tmp_path: Path) -> None:
+    for one in release.DISTRIBUTIONS:
+        folder = tmp_path / one.folder
+        folder.mkdir(exist_ok=True)
+        for name in ("pyproject.toml", "README.md"):
+            text = (release.ROOT / one.folder / name).read_text(encoding="utf-8")
+            (folder / name).write_text(text, encoding="utf-8")
+    release.name_the_publisher(tmp_path, "https://forge.example/o/tinynode", "")
+    for one in release.DISTRIBUTIONS:
+        page = (tmp_path / one.folder / "README.md").read_text(encoding="utf-8")
+        targets = re.findall(r"\]\(([^)]+)\)", page)
+        assert [name for name in targets if not name.startswith(("https://", "#"))] == []
 
 
 @pytest.mark.slow
