@@ -360,10 +360,10 @@ def test_the_number_of_threads(monkeypatch):
     assert count() == 3
     monkeypatch.setenv("TINYNODE_THREADS", "5")
     assert count() == 5
-    for wrong in ("", "0", "many"):
+    for wrong in ("", "0", "many", "²"):
         monkeypatch.setenv("TINYNODE_THREADS", wrong)
         assert count() == 3
-    for wrong in ("", "0", "many"):
+    for wrong in ("", "0", "many", "²"):
         monkeypatch.setenv("OMP_NUM_THREADS", wrong)
         assert count() >= 1
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)

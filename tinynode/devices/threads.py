@@ -19,7 +19,7 @@ def thread_count() -> int:
     """TINYNODE_THREADS, else OMP_NUM_THREADS, else the number of cores of the process."""
     for variable in ("TINYNODE_THREADS", "OMP_NUM_THREADS"):
         wanted = os.environ.get(variable, "").partition(",")[0]
-        if wanted.isdigit() and int(wanted) > 0:
+        if wanted.isdecimal() and int(wanted) > 0:
             return int(wanted)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -411,7 +411,7 @@ def _check_launcher(size: int) -> None:
     """
     for name in COUNT_VARIABLES:
         text = os.environ.get(name, "")
-        if is_launched() and text.isdigit() and int(text) > size:
+        if is_launched() and text.isdecimal() and int(text) > size:
             raise RankError(
                 f"world: the launcher started {text} processes ({name}), and mpi4py sees {size}. "
                 "mpi4py belongs to another MPI. Start with the mpiexec of the same installation: "

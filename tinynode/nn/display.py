@@ -141,4 +141,4 @@ def is_capable_terminal() -> bool:
 def _columns_behind_pipe() -> int | None:
     """The columns of the terminal behind a pipe, if the starter of the process has told them."""
     text = os.environ.get(TERMINAL_VARIABLE, "")
-    return int(text) if text.isdigit() and int(text) > 0 else None
+    return int(text) if text.isdecimal() and int(text) > 0 else None

@@ -161,7 +161,7 @@ def machine() -> str:
 def has_vector_functions() -> bool:
     """True if the C library has vector forms of exp, tanh and the others: glibc 2.35 and later."""
     name, version = platform.libc_ver()
-    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
     return name == "glibc" and numbers >= (2, 35) and platform.machine() == "x86_64"
 
 

@@ -158,7 +158,7 @@ def _run_on_one(options: argparse.Namespace) -> int:
         print(f"wrote {Path(options.gradescope)}")
         return 0
     key, _, number = options.passes.partition(":")
-    if not number.isdigit() or number == "0":
+    if not number.isdecimal() or number == "0":
         raise CommandError(f"--passes needs STEP:NUMBER such as 05:1, got {options.passes}")
     checks = student("", content).steps.get(key, {}).get("checks", [])
     chosen = checks[int(number) - 1 : int(number)]
