@@ -15,6 +15,7 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.errors import NetError
 from tinynode.net import dumps, register_op
 from tinynode.net.registry import _LATE, OpInfoMap, get_op_info, type_name
+from tinynode.transforms import implicit_operators
 
 ALL_OPERATORS = """
 import importlib, pkgutil
@@ -58,6 +59,14 @@ def test_a_late_operator_is_found_by_name(name: str, monkeypatch: pytest.MonkeyP
     info = get_op_info(name)
     assert OpInfoMap[name] is info
     assert info.node_class.__name__ == _LATE[name][1] and type_name(info.node_class) == name
+
+
+def test_the_table_has_each_operator_with_a_body() -> None:
+    late = {class_name for _, class_name in _LATE.values()}
+    for name, value in vars(implicit_operators).items():
+        is_node = isinstance(value, type) and issubclass(value, FunctionNode)
+        if is_node and not value.__subclasses__() and value is not FunctionNode:
+            assert name in late, name
 
 
 @pytest.mark.slow

@@ -44,6 +44,7 @@ OpInfoMap: dict[str, OpInfo] = {}
 """Every registered type of operator, by name."""
 
 _LATE = {
+    "fixed_point": ("tinynode.transforms.implicit_operators", "FixedPoint"),
     "gradient_of": ("tinynode.transforms.batching", "GradientOf"),
     "linear_solve": ("tinynode.transforms.implicit_operators", "LinearSolve"),
     "missing_rule": ("tinynode.array_api.special_nodes", "MissingRule"),
