@@ -574,3 +574,27 @@ def test_captured_variables_that_depend_on_each_other_count_once(double: bool) -
     sums = [tn.functions.sum(y) for y in (root(), a * b * w)]
     found, right = (tn.grad([y], [w], enable_double_backprop=double)[0].array for y in sums)
     np.testing.assert_allclose(found, right)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("loop", [tn.newton, tn.fixed_point])
+@pytest.mark.parametrize(
+    ("steps", "tolerance", "t", "message"),
+    [
+        (9, float("nan"), 0.5, "tolerance is NaN"),
+        (9, None, 0.5, "tolerance must be a number, got NoneType None"),
+        (0, 0.1, 0.5, "steps must be from 1 to 1000000, got 0"),
+        (2.5, 0.1, 0.5, "steps must be an integer, got float 2.5"),
+        (10**7, 0.1, 0.5, "steps must be from 1 to 1000000, got 10000000"),
+        (9, 0.1, 0.5j, "the equation must give floating numbers"),
+    ],
+)
+def test_settings_of_loops_are_checked_in_eager_code_too(
+    loop: Any, compiled: bool, steps: Any, tolerance: Any, t: Any, message: str
+) -> None:
+    def find(t: Any) -> Any:
+        return loop(lambda x, t: 0.5 * x * x + t, 1.0, t, steps=steps, tolerance=tolerance)
+
+    f = tn.compile(find) if compiled else find
+    with pytest.raises(OperandError, match=message):
+        f(tn.asarray(np.array([t])))

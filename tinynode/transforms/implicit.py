@@ -44,11 +44,13 @@ from tinynode.devices import (
 )
 from tinynode.errors import ConvergenceError, NetError, OperandError, describe
 from tinynode.functions import astype, broadcast_to, reshape
+from tinynode.functions.operands import as_integer, as_number
 from tinynode.net.body import body_of
 from tinynode.net.recorder import without_hooks
 from tinynode.net.structure import flatten, unflatten
 from tinynode.transforms.captures import Captures, cut_inputs, standing_in
 from tinynode.transforms.implicit_operators import (
+    MOST_STEPS,
     FixedPoint,
     Loop,
     Newton,
@@ -687,6 +689,7 @@ def _looped(
     batch: int = 0,
 ) -> Variable:
     """The result of a loop with f(x, *values), from a first guess x."""
+    steps, tolerance = _checked_settings(loop.title, steps, tolerance)
     whole = whole_batch((x, *values))
     if whole is not None:
 
@@ -712,6 +715,20 @@ def _looped(
     raise loop.not_converged(steps, change)
 
 
+def _checked_settings(title: str, steps: Any, tolerance: Any) -> tuple[int, float]:
+    """The settings of a loop, checked as in a net."""
+    steps = as_integer(title, "steps", steps)
+    if not 1 <= steps <= MOST_STEPS:
+        raise OperandError(
+            f"{title}: steps must be from 1 to {MOST_STEPS}, got {steps}. Give the largest number "
+            "of steps that the loop may take."
+        )
+    tolerance = as_number(title, "tolerance", tolerance)
+    if tolerance != tolerance:
+        raise OperandError(f"{title}: tolerance is NaN. Give a number, such as 1e-12.")
+    return steps, tolerance
+
+
 def _fitting_guess(
     loop: type[Loop], f: Callable[..., Any], x: Variable, values: Sequence[Variable], batch: int
 ) -> Variable:
@@ -728,5 +745,10 @@ def _fitting_guess(
         raise OperandError(
             f"{loop.title}: the first guess is {x.label}, so the equation must give a Variable of "
             f"this shape; it gave {label}. One equation for each unknown."
+        )
+    if not is_floating(x.raw):
+        raise OperandError(
+            f"{loop.title}: the equation must give floating numbers, it gave {r.label}. Convert "
+            "the arguments with functions.astype; a complex unknown is two real unknowns."
         )
     return x

@@ -52,7 +52,8 @@ from tinynode.transforms.linear_solvers import (
 from tinynode.transforms.trees import or_zeros
 
 Batch = Annotated[int, Within(0, MOST_AXES)]
-Steps = Annotated[int, Within(1, 10**6)]
+MOST_STEPS = 10**6
+Steps = Annotated[int, Within(1, MOST_STEPS)]
 Tolerance = Annotated[float, Within(0, float("inf"))]
 
 
