@@ -629,13 +629,7 @@ def newton(
     Raises:
         ConvergenceError: the number of steps was not enough, or a Jacobian is singular.
     """
-    variables, treedef = flatten((args, {}), "newton")
-    x = _first_guess(x0, variables)
-
-    def residual(x: Variable, *values: Variable) -> Any:
-        return optimality(x, *unflatten(treedef, values)[0])
-
-    return _looped(Newton, residual, x, variables, steps, tolerance)
+    return _looped_from(Newton, optimality, x0, args, steps, tolerance)
 
 
 def fixed_point(
@@ -660,13 +654,25 @@ def fixed_point(
     Raises:
         ConvergenceError: the number of steps was not enough.
     """
-    variables, treedef = flatten((args, {}), "fixed_point")
+    return _looped_from(FixedPoint, f, x0, args, steps, tolerance)
+
+
+def _looped_from(
+    loop: type[Loop],
+    f: Callable[..., Any],
+    x0: Any,
+    args: Sequence[Any],
+    steps: int,
+    tolerance: float,
+) -> Variable:
+    """The result of a loop with f(x, *args), for arguments with Variables inside."""
+    variables, treedef = flatten((args, {}), loop.title)
     x = _first_guess(x0, variables)
 
-    def next_point(x: Variable, *values: Variable) -> Any:
+    def of_values(x: Variable, *values: Variable) -> Any:
         return f(x, *unflatten(treedef, values)[0])
 
-    return _looped(FixedPoint, next_point, x, variables, steps, tolerance)
+    return _looped(loop, of_values, x, variables, steps, tolerance)
 
 
 def _first_guess(x0: Any, values: Sequence[Variable]) -> Variable:

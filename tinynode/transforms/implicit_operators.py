@@ -223,8 +223,32 @@ class FixedPoint(Loop):
         return y, y - x
 
 
+class _WithSystem(_WithBody):
+    """Base of the operators with a linear system in backward.
+
+    Args:
+        body: as for ``_WithBody``.
+        batch: likewise.
+        solve: the solver: ``"cg"``, ``"dense"`` or ``"gmres"``.
+        title: the name of the function for messages.
+        device: the device of all inputs.
+    """
+
+    def __init__(
+        self, body: Body, batch: Batch, solve: Method, title: str, device: Device
+    ) -> None:
+        super().__init__(body, batch, device)
+        self.solve: Method = checked(self, "solve", solve)
+        self.title: str = checked(self, "title", title)
+
+    def solution(self, body: Body, inputs: Sequence[Variable], tolerance: float) -> Variable:
+        """The solution of the system of a body, by the same solver, as an operator."""
+        node = LinearSolve(body, self.batch, self.solve, tolerance, self.title, self.output_device)
+        return node.apply(tuple(inputs))[0]
+
+
 @register_op()
-class Root(_WithBody):
+class Root(_WithSystem):
     """x, a solution of F(x, theta) = 0, with the gradient of the solution.
 
     x: (s), theta: ... -> x: (s).   dL/dtheta = -(dF/dtheta)^T u,
@@ -250,11 +274,9 @@ class Root(_WithBody):
         title: str,
         device: Device,
     ) -> None:
-        super().__init__(body, batch, device)
-        self.solve: Method = checked(self, "solve", solve)
+        super().__init__(body, batch, solve, title, device)
         self.tolerance: float = checked(self, "tolerance", tolerance)
         self.solve_tolerance: float = checked(self, "solve_tolerance", solve_tolerance)
-        self.title: str = checked(self, "title", title)
 
     def forward(self, inputs: Arrays) -> Arrays:
         self._check(inputs)
@@ -272,10 +294,7 @@ class Root(_WithBody):
         values = (x, *self.get_retained_inputs()[1:])
         refuse_examples(self.title, (gx, *values))
         product = self.body.derived("transposed_jacobian", [gx, *values], self._product)
-        node = LinearSolve(
-            product, self.batch, self.solve, self.solve_tolerance, self.title, self.output_device
-        )
-        (u,) = node.apply((gx, *values))
+        u = self.solution(product, (gx, *values), self.solve_tolerance)
         return _minus_pullback(self.body, values, target_input_indexes, u, None)
 
     def _product(self, u: Variable, x: Variable, *theta: Variable) -> Variable:
@@ -288,7 +307,7 @@ class Root(_WithBody):
 
 
 @register_op()
-class LinearSolve(_WithBody):
+class LinearSolve(_WithSystem):
     """u with A(p) u = b, for a linear function of u given by a net.
 
     b: (s), p: ... -> u: (s).   dL/db = w with A^T w = dL/du: (s),   dL/dp = -d(w . A(p) u)/dp
@@ -314,10 +333,8 @@ class LinearSolve(_WithBody):
         title: str,
         device: Device,
     ) -> None:
-        super().__init__(body, batch, device)
-        self.solve: Method = checked(self, "solve", solve)
+        super().__init__(body, batch, solve, title, device)
         self.tolerance: float = checked(self, "tolerance", tolerance)
-        self.title: str = checked(self, "title", title)
 
     def forward(self, inputs: Arrays) -> Arrays:
         self._check(inputs)
@@ -366,16 +383,8 @@ class LinearSolve(_WithBody):
         transposed = self.body.derived(
             "transposed", [gu, *parameters], self._transposed, twice_is_self=True
         )
-        node = LinearSolve(
-            transposed, self.batch, self.solve, self.tolerance, self.title, self.output_device
-        )
-        (w,) = node.apply((gu, *parameters))
+        w = self.solution(transposed, (gu, *parameters), self.tolerance)
         return _minus_pullback(self.body, values, target_input_indexes, w, w)
-
-    def _likewise(self, body: Body) -> LinearSolve:
-        """The operator of another matrix."""
-        device = self.output_device
-        return LinearSolve(body, self.batch, self.solve, self.tolerance, self.title, device)
 
     def _transposed(self, w: Variable, *parameters: Variable) -> Variable:
         """A^T w; A is linear, so the point does not matter."""
